@@ -1,0 +1,1 @@
+"""Launchers: each file is a command, `python -m experiments.NAME --help`."""

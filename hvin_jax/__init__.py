@@ -1,0 +1,1 @@
+"""Highway value iteration networks in JAX and Flax."""

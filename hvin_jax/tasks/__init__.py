@@ -1,0 +1,1 @@
+"""The tasks to plan in: mazes made, solved, walked, measured, stored and drawn."""
