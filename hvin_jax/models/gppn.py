@@ -1,0 +1,126 @@
+"""The gated path planning network (Lee et al., 2018), a recurrent baseline."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax import lax
+
+from hvin_jax.models.layers import PlannerOutput, observation, uniform_fan_in
+from hvin_jax.planning import checks
+from hvin_jax.planning.windows import unwindows
+
+
+class GPPN(nn.Module):
+    """An LSTM at every cell, fed with a convolution of its neighbours' states.
+
+    The states start from a 3×3 convolution of the observation; then `depth - 1` times a kernel
+    gathers the hidden states around each cell into one number, which is the LSTM's input. The
+    backward pass keeps the states of √depth moments and recomputes those between.
+
+    Attributes:
+      num_orientations: `O`, orientations of the agent (1 if it has none).
+      num_actions: actions of the task.
+      kernel_size: `F`, the side of the gathering kernel, odd.
+      hidden: units of the LSTM.
+      depth: `N`.
+      latent_actions: unused, there so that all models share their settings.
+    """
+
+    num_orientations: int = 4
+    num_actions: int = 3
+    kernel_size: int = 5
+    hidden: int = 150
+    depth: int = 20
+    latent_actions: int = 100
+
+    @nn.compact
+    def __call__(
+        self,
+        maze: jax.Array,
+        goal: jax.Array,
+        *,
+        train: bool,
+        example_index: jax.Array | None = None,
+        diagnostics: bool = False,
+    ) -> PlannerOutput:
+        """Plans on every map of a batch; see `LatentPlanner.__call__`. There is no noise."""
+        del train, example_index, diagnostics
+        for name in ("num_orientations", "num_actions", "hidden", "depth"):
+            checks.check_at_least(name, getattr(self, name), 1)
+        checks.check_odd("kernel_size", self.kernel_size)
+        observed = observation(maze, goal, self.num_orientations)
+        features = self._conv3x3("features", observed)
+        state = (self._conv3x3("hidden", features), self._conv3x3("cell", features))
+        step = partial(lstm_step, self._lstm_params(), self.kernel_size)
+        hidden, _ = repeat_with_checkpoints(step, state, self.depth - 1)
+        policy = self.param(
+            "policy",
+            uniform_fan_in(self.hidden),
+            (self.hidden, self.num_orientations * self.num_actions),
+        )
+        shape = (*goal.shape, self.num_actions)
+        return PlannerOutput(logits=(hidden @ policy).reshape(shape))
+
+    def _conv3x3(self, name: str, x: jax.Array) -> jax.Array:
+        init = uniform_fan_in(3 * 3 * x.shape[-1])
+        return nn.Conv(self.hidden, (3, 3), kernel_init=init, bias_init=init, name=name)(x)
+
+    def _lstm_params(self) -> dict[str, jax.Array]:
+        fan_in, units = self.kernel_size**2 * self.hidden, self.hidden
+        gather, recur = uniform_fan_in(fan_in), uniform_fan_in(units)
+        return {
+            "gather_kernel": self.param("gather_kernel", gather, (units, self.kernel_size**2)),
+            "gather_bias": self.param("gather_bias", gather, ()),
+            "input_kernel": self.param("input_kernel", recur, (4 * units,)),
+            "input_bias": self.param("input_bias", recur, (4 * units,)),
+            "recurrent_kernel": self.param("recurrent_kernel", recur, (units, 4 * units)),
+            "recurrent_bias": self.param("recurrent_bias", recur, (4 * units,)),
+        }
+
+
+def lstm_step(
+    params: dict[str, jax.Array], kernel_size: int, state: tuple[jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    """One step of all cells' LSTMs; the gates come in the order input, forget, cell, output.
+
+    Args:
+      params: `gather_kernel` `[U, F·F]` (the weight of the neighbour at each place of the window),
+        `gather_bias` `[]`, `input_kernel` `[4U]`, `recurrent_kernel` `[U, 4U]`, two biases `[4U]`.
+      kernel_size: `F`.
+      state: hidden and cell state, `[B, H, W, U]` each.
+
+    Returns:
+      The next state.
+    """
+    hidden, cell = state
+    # A convolution to one channel: project first, then sum over the window. `unwindows` collects
+    # what each neighbour gives, so the kernel is read backwards.
+    given = hidden @ params["gather_kernel"][:, ::-1]
+    gathered = unwindows(given, kernel_size) + params["gather_bias"]
+    bias = params["input_bias"] + params["recurrent_bias"]
+    gates = (
+        gathered * params["input_kernel"][None, None, None]
+        + hidden @ params["recurrent_kernel"]
+        + bias[None, None, None]
+    )
+    enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
+    cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
+    return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
+
+
+def repeat_with_checkpoints(step, state, times: int):
+    """Applies `step` `times` times, keeping about 2√times states for the backward pass."""
+    step = jax.checkpoint(step, prevent_cse=False)
+
+    def repeat(state, times: int):
+        return lax.scan(lambda state, _: (step(state), None), state, None, length=times)[0]
+
+    segment = max(1, math.isqrt(times))
+    repeat_segment = jax.checkpoint(partial(repeat, times=segment), prevent_cse=False)
+    state, _ = lax.scan(
+        lambda state, _: (repeat_segment(state), None), state, None, length=times // segment
+    )
+    return repeat(state, times % segment)

@@ -1,0 +1,153 @@
+"""Highway network and highway VIN: VI and VE modules in blocks with gates."""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax.tree_util import Partial
+
+from hvin_jax.models.latent_planner import LatentPlanner
+from hvin_jax.models.layers import uniform_fan_in
+from hvin_jax.planning import ConvMDP, PlanOutput, highway_vi
+
+
+class HighwayNetwork(LatentPlanner):
+    """VI modules in blocks with skip connections: the softmax gate over depth, and nothing else.
+
+    Attributes:
+      num_blocks: `N_B`.
+      block_depth: `N_b`; the network has `N = N_B · N_b` layers.
+    """
+
+    num_blocks: int = 20
+    block_depth: int = 5
+
+    def plan(
+        self, mdp: ConvMDP, observed: jax.Array, train: bool, example_index: jax.Array | None,
+        diagnostics: bool,
+    ) -> PlanOutput:
+        """Greedy chains under an aggregate gate, without a filter gate."""
+        del observed, train, example_index
+        alpha = self.param("alpha", nn.initializers.ones, (self.num_blocks,))
+        actions = flatten_layers(
+            highway_vi(
+                None, mdp, num_blocks=self.num_blocks, block_depth=self.block_depth, alpha=alpha,
+                filter_gate=False, return_values=diagnostics, return_actions=diagnostics,
+            )
+        )
+        return actions
+
+
+class HighwayVIN(LatentPlanner):
+    """The highway value iteration network.
+
+    Attributes:
+      num_blocks: `N_B`, highway blocks.
+      block_depth: `N_b`, layers in a block; the network has `N = N_B · N_b` layers.
+      num_policies: `N_p`, parallel chains of VE modules in a block.
+      epsilon: the embedded exploration rate ε in [0, 1].
+      filter_gate: whether blocks have the filter gate.
+      value_exploration: whether blocks have VE modules; if not, VI modules stand in their place.
+      share_exploration: whether all examples of a batch explore alike.
+      initial_temperature: what the temperatures α and α̃ of each block start at.
+      learn_temperatures: whether the temperatures are parameters.
+      learned_policy: whether VE modules mix actions by a learnable map of Q and the observation
+        instead of drawing one: π = softmax(τ Q + U φ), with a τ for each layer and a U for each
+        chain, in training and in evaluation.
+      learned_gate: whether the gate over depth is a learnable map of the values and the
+        observation: A = softmax(α V' + U φ), with a U for each block.
+    """
+
+    num_blocks: int = 20
+    block_depth: int = 5
+    num_policies: int = 1
+    epsilon: float = 1.0
+    filter_gate: bool = True
+    value_exploration: bool = True
+    share_exploration: bool = False
+    initial_temperature: float = 1.0
+    learn_temperatures: bool = True
+    learned_policy: bool = False
+    learned_gate: bool = False
+
+    def plan(
+        self, mdp: ConvMDP, observed: jax.Array, train: bool, example_index: jax.Array | None,
+        diagnostics: bool,
+    ) -> PlanOutput:
+        """Highway value iteration in the latent MDP."""
+        alpha, alpha_tilde = self._temperature("alpha"), self._temperature("alpha_tilde")
+        explores = train and self.value_exploration and not self.learned_policy
+        return flatten_layers(
+            highway_vi(
+                typed_key(self.make_rng("exploration")) if explores else None,
+                mdp,
+                num_blocks=self.num_blocks,
+                block_depth=self.block_depth,
+                num_policies=self.num_policies,
+                epsilon=self.epsilon,
+                alpha=alpha,
+                alpha_tilde=alpha_tilde,
+                filter_gate=self.filter_gate,
+                example_index=example_index,
+                share_exploration=self.share_exploration,
+                policy=self._policy(observed) if self.learned_policy else None,
+                depth_gate=self._gate(observed, alpha) if self.learned_gate else None,
+                return_values=diagnostics,
+                return_actions=diagnostics,
+            )
+        )
+
+    def _temperature(self, name: str) -> jax.Array:
+        init = nn.initializers.constant(self.initial_temperature)
+        if self.learn_temperatures:
+            return self.param(name, init, (self.num_blocks,))
+        return jnp.full((self.num_blocks,), self.initial_temperature)
+
+    def _policy(self, observed: jax.Array) -> Partial:
+        layers = (self.num_blocks, self.num_policies, self.block_depth - 1)
+        temperature = self.param("policy_temperature", nn.initializers.ones, layers)
+        channels = observed.shape[-1]
+        shape = (self.num_policies, channels, self.num_orientations, self.latent_actions)
+        weights = self.param("policy_observation", uniform_fan_in(channels), shape)
+        return Partial(learned_policy, temperature, weights, observed)
+
+    def _gate(self, observed: jax.Array, alpha: jax.Array) -> Partial:
+        channels = observed.shape[-1]
+        shape = (self.num_blocks, self.block_depth, channels, self.num_orientations)
+        weights = self.param("gate_observation", uniform_fan_in(channels), shape)
+        return Partial(learned_gate, alpha, weights, observed)
+
+
+def learned_policy(
+    temperature: jax.Array,
+    weights: jax.Array,
+    observed: jax.Array,
+    q: jax.Array,
+    *,
+    block: jax.Array,
+    chain: jax.Array,
+    layer: jax.Array,
+) -> jax.Array:
+    """π = softmax(τ Q + U φ) over the latent actions, `[B, H, W, O, A]`."""
+    bias = jnp.einsum("bhwc,coa->bhwoa", observed, weights[chain])
+    return jax.nn.softmax(temperature[block, chain, layer] * q + bias, axis=-1)
+
+
+def learned_gate(
+    alpha: jax.Array, weights: jax.Array, observed: jax.Array, values: jax.Array, *, block: jax.Array
+) -> jax.Array:
+    """A = softmax(α V' + U φ) over the depths, `[N_b, B, H, W, O]`."""
+    bias = jnp.einsum("bhwc,dco->dbhwo", observed, weights[block])
+    return jax.nn.softmax(alpha[block] * values + bias, axis=0)
+
+
+def flatten_layers(output: PlanOutput) -> PlanOutput:
+    """Counts the layers of all blocks in one row: `[N_B, n, ...]` actions to `[N_B·n, ...]`."""
+    if output.actions is None:
+        return output
+    return output._replace(actions=output.actions.reshape(-1, *output.actions.shape[2:]))
+
+
+def typed_key(key: jax.Array) -> jax.Array:
+    """Wraps an old-style key of two integers."""
+    typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    return key if typed else jax.random.wrap_key_data(key)

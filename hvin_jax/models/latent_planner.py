@@ -1,0 +1,110 @@
+"""The frame of VIN, highway network and highway VIN: observation → latent MDP → value → policy."""
+
+import jax
+from flax import linen as nn
+
+from hvin_jax.models.layers import PlannerOutput, observation, uniform_fan_in
+from hvin_jax.planning import ConvMDP, PlanOutput, checks
+from hvin_jax.planning.conv_backup import kernel_matrix
+from hvin_jax.planning.windows import windows
+
+
+class LatentPlanner(nn.Module):
+    """A model that plans in a latent MDP made from the observation; subclasses say how.
+
+    The reward map R comes from the observation by a 3×3 convolution to `hidden` channels and a 1×1
+    convolution to `O`, with no non-linearity between; Q from R and V by a kernel each; the logits
+    from the last Q by a dense layer over all `O·A` channels.
+
+    Attributes:
+      num_orientations: `O`, orientations of the agent (1 if it has none).
+      num_actions: actions of the task.
+      latent_actions: `A`, latent actions per orientation.
+      kernel_size: `F`, the side of the kernels, odd.
+      hidden: channels between the observation and R.
+      tie_kernels: whether R and V share one kernel, as the paper writes it. By default they have
+        one each, and that of V starts at zero: a shared random one multiplies values in every
+        layer, which overflows after some two hundred of them.
+    """
+
+    num_orientations: int = 4
+    num_actions: int = 3
+    latent_actions: int = 100
+    kernel_size: int = 5
+    hidden: int = 150
+    tie_kernels: bool = False
+
+    def plan(
+        self, mdp: ConvMDP, observed: jax.Array, train: bool, example_index: jax.Array | None,
+        diagnostics: bool,
+    ) -> PlanOutput:
+        """Plans in the latent MDP."""
+        raise TypeError(f"{type(self).__name__} must define how to plan.")
+
+    @nn.compact
+    def __call__(
+        self,
+        maze: jax.Array,
+        goal: jax.Array,
+        *,
+        train: bool,
+        example_index: jax.Array | None = None,
+        diagnostics: bool = False,
+    ) -> PlannerOutput:
+        """Plans on every map of a batch.
+
+        Args:
+          maze: `[B, H, W]`, 1 = free, of any type; maps need not be square.
+          goal: `[B, H, W, O]`, 1 at the goal, of any type.
+          train: whether to explore, with noise from the rng stream "exploration".
+          example_index: `[B]`, global indices of the examples, from which their noise is made.
+          diagnostics: whether to return the value maps and latent actions of all layers.
+
+        Returns:
+          A `PlannerOutput`.
+        """
+        for name in ("num_orientations", "num_actions", "latent_actions", "hidden"):
+            checks.check_at_least(name, getattr(self, name), 1)
+        checks.check_odd("kernel_size", self.kernel_size)
+        observed = observation(maze, goal, self.num_orientations)
+        reward = self._reward(observed)
+        reward_kernel, value_kernel = self._kernels()
+        mdp = ConvMDP.from_reward(reward, value_kernel, reward_kernel)
+        plan = self.plan(mdp, observed, train, example_index, diagnostics)
+        # The last Q and the policy layer are linear, so they are multiplied first: the large Q
+        # itself is never formed.
+        head = self._head()
+        logits = sum(
+            windows(maps, self.kernel_size) @ (kernel_matrix(kernel) @ head)
+            for maps, kernel in ((reward, reward_kernel), (plan.value, value_kernel))
+        )
+        logits = logits.reshape(*plan.value.shape, self.num_actions)
+        return PlannerOutput(logits, plan.value, plan.values, plan.actions)
+
+    def _reward(self, observed: jax.Array) -> jax.Array:
+        fan_in = 3 * 3 * observed.shape[-1]
+        init = uniform_fan_in(fan_in)
+        kernel = self.param("hidden_kernel", init, (fan_in, self.hidden))
+        bias = self.param("hidden_bias", init, (self.hidden,))
+        reward = self.param(
+            "reward", uniform_fan_in(self.hidden), (self.hidden, self.num_orientations)
+        )
+        # Two linear layers in a row are one.
+        return windows(observed, 3) @ (kernel @ reward) + (bias @ reward)[None, None, None]
+
+    def _kernels(self) -> tuple[jax.Array, jax.Array]:
+        size, orientations = self.kernel_size, self.num_orientations
+        shape = (size, size, orientations, orientations, self.latent_actions)
+        init = uniform_fan_in(size * size * orientations)
+        if self.tie_kernels:
+            kernel = self.param("kernel", init, shape)
+            return kernel, kernel
+        return (
+            self.param("reward_kernel", init, shape),
+            self.param("value_kernel", nn.initializers.zeros, shape),
+        )
+
+    def _head(self) -> jax.Array:
+        channels = self.num_orientations * self.latent_actions
+        shape = (channels, self.num_orientations * self.num_actions)
+        return self.param("policy", uniform_fan_in(channels), shape)

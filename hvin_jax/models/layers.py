@@ -1,0 +1,54 @@
+"""What all models share: initialisers, input checks, the output type."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from hvin_jax.planning import checks
+
+Initializer = Callable[..., jax.Array]
+
+
+class PlannerOutput(NamedTuple):
+    """What every model returns.
+
+    Attributes:
+      logits: `[B, H, W, O, num_actions]`, the policy at every state.
+      value: `[B, H, W, O]`, the final value map; None for GPPN, which has none.
+      values: with `diagnostics=True`, the value map after each layer (VIN) or block (highway
+        models), `[N, B, H, W, O]`.
+      actions: with `diagnostics=True`, the latent actions of each layer, `[N, B, H, W, O]`.
+    """
+
+    logits: jax.Array
+    value: jax.Array | None = None
+    values: jax.Array | None = None
+    actions: jax.Array | None = None
+
+
+def uniform_fan_in(fan_in: int) -> Initializer:
+    """Uniform in ±1/√fan_in, the initialisation of the paper's baselines."""
+
+    def init(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array:
+        bound = fan_in**-0.5
+        return jax.random.uniform(key, shape, dtype, -bound, bound)
+
+    return init
+
+
+def observation(maze: Any, goal: Any, num_orientations: int) -> jax.Array:
+    """Joins the inputs of a model, after checking them, to `[B, H, W, 1 + O]` float32.
+
+    Args:
+      maze: `[B, H, W]` of any type, 1 = free (or the probability that a cell is free).
+      goal: `[B, H, W, O]` of any type, 1 at the goal.
+      num_orientations: `O`.
+    """
+    maze, goal = jnp.asarray(maze), jnp.asarray(goal)
+    checks.check_rank("maze", maze, 3, "[B, H, W]")
+    checks.check_shape("goal", goal.shape, (*maze.shape, num_orientations), "[B, H, W, O]")
+    return jnp.concatenate(
+        [maze[..., None].astype(jnp.float32), goal.astype(jnp.float32)], axis=-1
+    )

@@ -1,0 +1,89 @@
+"""A chain of backups that is differentiated along the actions taken.
+
+Every planner here is made of chains `V_(l+1)(s) = Q_l(s, a_l(s))`: in a VI module `a_l` is the
+greedy action, in a VE module one that was drawn. Given the actions, a chain is linear in the
+values, and the gradient of a maximum goes through its argument alone. So the backward pass needs
+only the values and the actions of each layer — a few numbers per state where autodiff would keep
+all of Q — and one rule serves all modules.
+
+The gradient with respect to the MDP is large (the size of all rewards), and hundreds of layers add
+to it. Summing it the way autodiff does would write that much memory once per chain. Instead a chain
+takes a `sink`, a copy of the MDP that it hands on unread: what flows back through the sink is the
+gradient so far, to which the backward pass adds in place.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from hvin_jax.planning.mdp import MDP, follow, follow_vjp
+
+M = TypeVar("M", bound=MDP)
+
+
+class Exploration(NamedTuple):
+    """What a chain of VE modules does instead of acting greedily.
+
+    Attributes:
+      actions: `[L, ...]`, integers, the actions drawn for each layer.
+      explore: `[L, ...]`, booleans, where to take the drawn action rather than the greedy one;
+        None takes it everywhere, which never computes Q of the other actions.
+    """
+
+    actions: jax.Array
+    explore: jax.Array | None
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def chain(
+    length: int, mdp: M, sink: M, value: jax.Array, exploration: Exploration | None
+) -> tuple[jax.Array, jax.Array, M]:
+    """Backs `value` up `length` times.
+
+    Args:
+      length: the number of layers `L`.
+      mdp: the MDP, which must carry no gradient (`lax.stop_gradient`).
+      sink: the same MDP, to which the gradient goes.
+      value: the value to start from.
+      exploration: how to choose actions; None is greedy.
+
+    Returns:
+      The values `[L, ...]` and the actions `[L, ...]` of each layer, and the sink.
+    """
+    if exploration is not None and exploration.explore is None:
+        return follow(mdp, value, exploration.actions), exploration.actions, sink
+
+    def layer(value: jax.Array, drawn: Exploration | None) -> tuple[jax.Array, Any]:
+        best, action = mdp.greedy(value)
+        if drawn is not None and drawn.explore is not None:
+            best = jnp.where(drawn.explore, mdp.q_of(value, drawn.actions), best)
+            action = jnp.where(drawn.explore, drawn.actions, action)
+        return best, (best, action)
+
+    _, (values, actions) = lax.scan(layer, value, exploration, length=length)
+    return values, actions, sink
+
+
+def _chain_fwd(
+    length: int, mdp: M, sink: M, value: jax.Array, exploration: Exploration | None
+) -> tuple[Any, Any]:
+    values, actions, sink = chain(length, mdp, sink, value, exploration)
+    small = jnp.int16 if mdp.num_actions <= jnp.iinfo(jnp.int16).max else jnp.int32
+    return (values, actions, sink), (mdp, value, values, actions.astype(small))
+
+
+def _chain_bwd(length: int, residuals: Any, cotangents: Any) -> tuple[Any, ...]:
+    del length
+    mdp, value, values, actions = residuals
+    value_cotangents, _, sink_cotangent = cotangents
+    inputs = jnp.concatenate([value[None], values[:-1]])
+    value_cotangent, sink_cotangent = follow_vjp(
+        mdp, inputs, actions.astype(jnp.int32), value_cotangents, sink_cotangent
+    )
+    return None, sink_cotangent, value_cotangent, None
+
+
+chain.defvjp(_chain_fwd, _chain_bwd)

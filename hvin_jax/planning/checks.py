@@ -1,0 +1,62 @@
+"""Errors for bad input: they name the value, what was expected and what to do.
+
+Shapes are checked always, also under `jit`; values only where they are concrete.
+"""
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+
+def concrete(x: object) -> np.ndarray | None:
+    """The value of `x` as a numpy array, or None while it is being traced."""
+    return None if isinstance(x, jax.core.Tracer) else np.asarray(x)
+
+
+def check_rank(name: str, x: jax.Array, ranks: int | Sequence[int], axes: str) -> None:
+    """Raises unless `x` has one of `ranks` axes; `axes` says what they are, e.g. "[S, A]"."""
+    allowed = (ranks,) if isinstance(ranks, int) else tuple(ranks)
+    if x.ndim not in allowed:
+        raise ValueError(f"{name} must have shape {axes}, got {tuple(x.shape)}.")
+
+
+def check_shape(name: str, shape: Sequence[int], expected: Sequence[int], axes: str) -> None:
+    """Raises unless `shape` is `expected`; `axes` says what the axes are."""
+    if tuple(shape) != tuple(expected):
+        raise ValueError(f"{name} must have shape {axes} = {tuple(expected)}, got {tuple(shape)}.")
+
+
+def check_at_least(name: str, value: int, minimum: int) -> None:
+    """Raises unless `value` is a Python integer of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a Python int, got {value!r} of type {type(value)}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+
+
+def check_unit_interval(name: str, value: object) -> None:
+    """Raises if `value` is concrete and not (all) within [0, 1]."""
+    array = concrete(value)
+    if array is not None and not np.all((array >= 0) & (array <= 1)):
+        raise ValueError(f"{name} must lie in [0, 1], got {array}.")
+
+
+def check_distribution(name: str, probabilities: object) -> None:
+    """Raises if `probabilities` are concrete and do not form distributions over the last axis."""
+    array = concrete(probabilities)
+    if array is None:
+        return
+    if np.any(array < 0):
+        raise ValueError(f"{name} must not be negative, got a minimum of {array.min()}.")
+    sums = array.sum(-1)
+    worst = sums.flat[np.argmax(np.abs(sums - 1))]
+    if not np.abs(worst - 1) < 1e-4:
+        raise ValueError(f"{name} must sum to one over the last axis, got a sum of {worst}.")
+
+
+def check_odd(name: str, value: int) -> None:
+    """Raises unless `value` is a positive odd integer."""
+    check_at_least(name, value, 1)
+    if value % 2 == 0:
+        raise ValueError(f"{name} must be odd, so that a window has a centre; got {value}.")

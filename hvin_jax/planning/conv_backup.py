@@ -1,0 +1,199 @@
+"""Backups of a `ConvMDP`, written for speed: the inner loops of every planner.
+
+Letters: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `F` side of the kernel,
+`C = F·F·O` entries of a window, `L` layers. Three facts carry the design:
+
+* The VI module is a matrix product and a maximum. Tiles of the batch keep Q within the cache; all
+  of Q never exists.
+* A VE module needs one kernel row per state. With the batch innermost, the sum over a window reads
+  contiguous values and looks each weight up in a table of `O·A` numbers that stays in the cache.
+* The gradient of a maximum goes through one action, so VI and VE modules share one backward pass,
+  which touches the chosen kernel rows only.
+
+Loop fusion decides the speed on CPU. A `lax.scan` is also used where its boundary keeps the
+compiler from merging two loops that want different orders; the tests hold the results, the
+benchmarks the times.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from hvin_jax.planning.windows import unwindows, windows
+
+# On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
+_TILE_BYTES = 32 * 2**20
+# Indices are made by this library and known to be valid.
+_IN_BOUNDS = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+
+
+def kernel_matrix(kernel: jax.Array) -> jax.Array:
+    """`[F, F, O, O, A]` as the matrix `[C, O·A]` that maps windows to Q."""
+    size, _, orientations, _, actions = kernel.shape
+    return kernel.reshape(size * size * orientations, orientations * actions)
+
+
+def kernel_rows(kernel: jax.Array) -> jax.Array:
+    """`[F, F, O, O, A]` as one row per orientation and action, `[O·A, C]`."""
+    return kernel_matrix(kernel).T
+
+
+def row_index(actions: jax.Array, num_actions: int) -> jax.Array:
+    """The place of each state's action among all `O·A` of them; actions are `[..., O]`."""
+    return actions + num_actions * lax.broadcasted_iota(actions.dtype, actions.shape, actions.ndim - 1)
+
+
+def convolve(maps: jax.Array, kernel: jax.Array) -> jax.Array:
+    """All `A` responses at every state: `[B, H, W, O]` and `[F, F, O, O, A]` to `[B, H, W, O, A]`."""
+    responses = windows(maps, kernel.shape[0]) @ kernel_matrix(kernel)
+    return responses.reshape(*maps.shape[:-1], *kernel.shape[-2:])
+
+
+def greedy(
+    q_reward: jax.Array, kernel: jax.Array, value: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """`max_a Q` and the first action that attains it, both `[B, H, W, O]`."""
+
+    def whole(
+        q_reward: jax.Array, kernel: jax.Array, value: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        return _max_and_argmax(q_reward + convolve(value, kernel))
+
+    def tiled(
+        q_reward: jax.Array, kernel: jax.Array, value: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        batch = value.shape[0]
+        tile = _tile(batch, _TILE_BYTES // (q_reward[0].size * q_reward.dtype.itemsize))
+        if tile == batch:
+            return whole(q_reward, kernel, value)
+        split = [x.reshape(batch // tile, tile, *x.shape[1:]) for x in (q_reward, value)]
+        best, action = lax.map(lambda x: whole(x[0], kernel, x[1]), split)
+        return best.reshape(value.shape), action.reshape(value.shape)
+
+    return lax.platform_dependent(q_reward, kernel, value, cpu=tiled, default=whole)
+
+
+def follow(
+    q_reward: jax.Array, kernel: jax.Array, value: jax.Array, actions: jax.Array
+) -> jax.Array:
+    """Q of chosen actions, layer after layer: `actions` `[L, B, H, W, O]` to values of that shape."""
+    size, _, orientations, _, num_actions = kernel.shape
+    height, width = value.shape[1:3]
+    margin = size // 2
+    table = kernel_matrix(kernel)
+    rewards = _batch_last(_reward_of(q_reward, actions))
+    columns = _batch_last(row_index(actions, num_actions))
+
+    def layer(value: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        total, column = x  # [O, H, W, B]
+        padded = jnp.pad(value, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
+        for entry in range(size * size * orientations):
+            ij, p = divmod(entry, orientations)
+            i, j = divmod(ij, size)
+            weight = table[entry].at[column].get(**_IN_BOUNDS)
+            total = total + weight * padded[None, p, i : i + height, j : j + width]
+        return total, total
+
+    _, values = lax.scan(layer, _batch_last(value), (rewards, columns))
+    return _batch_first(values)
+
+
+def follow_vjp(
+    kernel: jax.Array,
+    inputs: jax.Array,
+    actions: jax.Array,
+    cotangents: jax.Array,
+    q_reward_grad: jax.Array,
+    kernel_grad: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The pull-back of `follow`, and of a chain of `greedy` backups along the actions they took.
+
+    Args:
+      kernel: `[F, F, O, O, A]`.
+      inputs: `[L, B, H, W, O]`, the value that each layer started from.
+      actions: `[L, B, H, W, O]`.
+      cotangents: `[L, B, H, W, O]`, of each layer's value.
+      q_reward_grad: `[B, H, W, O, A]`, added to.
+      kernel_grad: `[F, F, O, O, A]`, added to.
+
+    Returns:
+      The cotangent of `inputs[0]`, and the two gradients with this chain's share added.
+    """
+    size, _, orientations, _, num_actions = kernel.shape
+    rows = kernel_rows(kernel)
+    indices = row_index(actions, num_actions)
+
+    def layer(carry: tuple[jax.Array, jax.Array], x: tuple[jax.Array, ...]) -> tuple:
+        cotangent, rows_grad = carry
+        value, index, own_cotangent = x
+        cotangent = cotangent + own_cotangent
+        rows_grad = _add_outer_products(rows_grad, windows(value, size), index, cotangent)
+        window_grad = sum(
+            rows.at[index[..., o]].get(**_IN_BOUNDS) * cotangent[..., o, None]
+            for o in range(orientations)
+        )
+        return (unwindows(window_grad, size), rows_grad), cotangent
+
+    start = (jnp.zeros_like(inputs[0]), jnp.zeros_like(rows))
+    (value_grad, rows_grad), totals = lax.scan(
+        layer, start, (inputs, indices, cotangents), reverse=True
+    )
+    q_reward_grad = _add_at(q_reward_grad, actions, totals)
+    return value_grad, q_reward_grad, kernel_grad + rows_grad.T.reshape(kernel.shape)
+
+
+def _max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
+    # Two plain reductions are vectorised by the compiler; `jnp.argmax` is not.
+    best = q.max(-1)
+    actions = lax.broadcasted_iota(jnp.float32, q.shape, q.ndim - 1)
+    first = jnp.where(q == best[..., None], actions, float(q.shape[-1] - 1)).min(-1)
+    return best, first.astype(jnp.int32)
+
+
+def _tile(batch: int, at_most: int) -> int:
+    """The largest divisor of `batch` that is no larger than `at_most` (but at least 1)."""
+    return max(d for d in range(1, batch + 1) if batch % d == 0 and d <= max(at_most, 1))
+
+
+def _batch_last(maps: jax.Array) -> jax.Array:
+    """`[..., B, H, W, O]` to `[..., O, H, W, B]`."""
+    return jnp.swapaxes(maps, -4, -1)
+
+
+_batch_first = _batch_last
+
+
+def _reward_of(q_reward: jax.Array, actions: jax.Array) -> jax.Array:
+    # A state's actions of all layers are read together, while its row is in the cache.
+    by_state = jnp.moveaxis(actions, 0, -1).reshape(-1, actions.shape[0])
+    table = q_reward.reshape(by_state.shape[0], -1)
+    states = jnp.arange(by_state.shape[0])[:, None]
+    rewards = table.at[states, by_state].get(**_IN_BOUNDS)
+    return jnp.moveaxis(rewards.reshape(*actions.shape[1:], -1), -1, 0)
+
+
+def _add_at(q_reward_grad: jax.Array, actions: jax.Array, cotangents: jax.Array) -> jax.Array:
+    """Adds each layer's cotangent at the action it took."""
+    by_state = jnp.moveaxis(actions, 0, -1).reshape(-1, actions.shape[0])
+    amounts = jnp.moveaxis(cotangents, 0, -1).reshape(by_state.shape)
+    states = jnp.arange(by_state.shape[0])[:, None]
+    table = q_reward_grad.reshape(by_state.shape[0], -1)
+    return table.at[states, by_state].add(amounts, **_IN_BOUNDS).reshape(q_reward_grad.shape)
+
+
+def _add_outer_products(
+    rows_grad: jax.Array, rows: jax.Array, index: jax.Array, cotangent: jax.Array
+) -> jax.Array:
+    """`rows_grad[index[n, o]] += cotangent[n, o] · rows[n]` for all states, `[O·A, C]`."""
+
+    def whole(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+        rows, index, cotangent = x
+        updates = cotangent[..., None] * rows[..., None, :]
+        return rows_grad.at[index].add(updates, **_IN_BOUNDS)
+
+    def by_example(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+        return lax.scan(lambda grad, x: (whole(grad, *x), None), rows_grad, x)[0]
+
+    return lax.platform_dependent(
+        rows_grad, rows, index, cotangent, cpu=by_example, default=whole
+    )

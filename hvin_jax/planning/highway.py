@@ -1,0 +1,304 @@
+"""Value iteration and highway value iteration in anything that satisfies `MDP`."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import Partial
+
+from hvin_jax.planning import checks
+from hvin_jax.planning import gates as gates_lib
+from hvin_jax.planning.chain import chain
+from hvin_jax.planning.gates import Gate
+from hvin_jax.planning.mdp import MDP, zero_value
+from hvin_jax.planning.policies import Policy, explore
+
+
+class PlanOutput(NamedTuple):
+    """What a planner returns.
+
+    Attributes:
+      value: the final value, of shape `mdp.value_shape`.
+      values: when asked for, the value after each block (or iteration), `[num_blocks, ...]`.
+      actions: when asked for, the action taken by each layer, integers. `value_iteration`:
+        `[num_iterations, ...]`. `highway_vi`: `[num_blocks, 1 + num_policies·(block_depth - 1),
+        ...]`, the VI module first, then the VE modules chain by chain; the most probable
+        action where a learnable policy mixes them.
+    """
+
+    value: jax.Array
+    values: jax.Array | None = None
+    actions: jax.Array | None = None
+
+
+def value_iteration(
+    mdp: MDP,
+    *,
+    num_iterations: int,
+    v0: jax.Array | None = None,
+    return_values: bool = False,
+    return_actions: bool = False,
+) -> PlanOutput:
+    """Value iteration: V⁽ⁿ⁺¹⁾ = B V⁽ⁿ⁾.
+
+    Args:
+      mdp: the MDP.
+      num_iterations: the number of backups, at least 1.
+      v0: the value to start from, of shape `mdp.value_shape`; zeros by default.
+      return_values: whether to return the value after each iteration.
+      return_actions: whether to return the greedy action of each iteration.
+
+    Returns:
+      A `PlanOutput`.
+    """
+    checks.check_at_least("num_iterations", num_iterations, 1)
+    return _value_iteration(
+        mdp, _start(mdp, v0), int(num_iterations), bool(return_values), bool(return_actions)
+    )
+
+
+@partial(jax.jit, static_argnums=(2, 3, 4))
+def _value_iteration(
+    mdp: MDP, v0: jax.Array, num_iterations: int, return_values: bool, return_actions: bool
+) -> PlanOutput:
+    values, actions, _ = chain(num_iterations, lax.stop_gradient(mdp), mdp, v0, None)
+    return PlanOutput(
+        value=values[-1],
+        values=values if return_values else None,
+        actions=actions if return_actions else None,
+    )
+
+
+def highway_vi(
+    key: jax.Array | None,
+    mdp: MDP,
+    *,
+    num_blocks: int,
+    block_depth: int,
+    num_policies: int = 1,
+    epsilon: float | jax.Array = 1.0,
+    alpha: float | jax.Array = 1.0,
+    alpha_tilde: float | jax.Array = 1.0,
+    filter_gate: bool = True,
+    v0: jax.Array | None = None,
+    example_index: jax.Array | None = None,
+    share_exploration: bool = False,
+    policy: Policy | None = None,
+    depth_gate: Gate | None = None,
+    policy_gate: Gate | None = None,
+    return_values: bool = False,
+    return_actions: bool = False,
+) -> PlanOutput:
+    """Highway value iteration: `num_blocks` highway blocks of `block_depth` layers each.
+
+    A block takes V⁽ⁿ⁾ to V⁽ⁿ⁺ᴺᵇ⁾ by
+
+      V⁽ⁿ⁺¹⁾ = B V⁽ⁿ⁾                                the VI module
+      𝒱_p⁽ⁿ⁺ᵇ⁺¹⁾ = B^π 𝒱_p⁽ⁿ⁺ᵇ⁾, 𝒱_p⁽ⁿ⁺¹⁾ = V⁽ⁿ⁺¹⁾   VE modules, in `num_policies` chains
+      V'_p⁽ⁿ⁺ᵇ⁾ = max{𝒱_p⁽ⁿ⁺ᵇ⁾, V⁽ⁿ⁺¹⁾}              the filter gate
+      V⁽ⁿ⁺ᴺᵇ⁾ = smax^α̃_p smax^α_b V'_p⁽ⁿ⁺ᵇ⁾           the aggregate gates
+
+    where π takes one action per state and layer, drawn ε-greedily. Whatever ε, the fixed point is
+    the optimal value. `block_depth=1` is value iteration.
+
+    Args:
+      key: a typed PRNG key, which is consumed; None acts greedily in every VE module, which is
+        the form for evaluation.
+      mdp: the MDP.
+      num_blocks: `N_B`, at least 1.
+      block_depth: `N_b`, at least 1.
+      num_policies: `N_p`, the number of parallel chains, at least 1.
+      epsilon: the exploration rate ε in [0, 1]. A Python float is static: ε = 1 never computes Q
+        of actions that are not taken, ε = 0 is greedy. An array may change without recompiling.
+      alpha: the temperature α of the gate over depths, a scalar or `[num_blocks]`.
+      alpha_tilde: the temperature α̃ of the gate over chains, a scalar or `[num_blocks]`.
+      filter_gate: whether to filter. Without it the optimal value is not guaranteed.
+      v0: the value to start from, of shape `mdp.value_shape`; zeros by default.
+      example_index: `[B]` integers, for batched MDPs: the global index of each example, from which
+        its noise is made, so that splitting a batch over devices changes nothing. `arange(B)` by
+        default.
+      share_exploration: whether all examples of a batch share one noise.
+      policy: a learnable embedded policy, in place of the ε-greedy one, also in evaluation; see
+        `hvin_jax.planning.policies.Policy`.
+      depth_gate: a learnable gate over depths, in place of the softmax; see
+        `hvin_jax.planning.gates.Gate`.
+      policy_gate: the same over chains.
+      return_values: whether to return the value after each block.
+      return_actions: whether to return the action taken by each layer.
+
+    Returns:
+      A `PlanOutput`.
+    """
+    for name, number in (
+        ("num_blocks", num_blocks),
+        ("block_depth", block_depth),
+        ("num_policies", num_policies),
+    ):
+        checks.check_at_least(name, number, 1)
+    checks.check_unit_interval("epsilon", epsilon)
+    if key is not None and not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        raise TypeError(f"key must be a typed key such as jax.random.key(0), got {key.dtype}.")
+    if isinstance(epsilon, int | float):
+        static_epsilon, traced_epsilon = float(epsilon), None
+    else:
+        static_epsilon, traced_epsilon = None, jnp.asarray(epsilon)
+        checks.check_rank("epsilon", traced_epsilon, 0, "[]")
+    start = _start(mdp, v0)
+    return _highway_vi(
+        key,
+        mdp,
+        start,
+        _per_block("alpha", alpha, num_blocks, start.dtype),
+        _per_block("alpha_tilde", alpha_tilde, num_blocks, start.dtype),
+        traced_epsilon,
+        None if share_exploration else _example_index(mdp, example_index),
+        _as_pytree(policy),
+        _as_pytree(depth_gate),
+        _as_pytree(policy_gate),
+        block_depth=int(block_depth),
+        num_policies=int(num_policies),
+        epsilon=static_epsilon,
+        filter_gate=bool(filter_gate),
+        return_values=bool(return_values),
+        return_actions=bool(return_actions),
+    )
+
+
+_STATIC = (
+    "block_depth",
+    "num_policies",
+    "epsilon",
+    "filter_gate",
+    "return_values",
+    "return_actions",
+)
+
+
+@partial(jax.jit, static_argnames=_STATIC)
+def _highway_vi(
+    key: jax.Array | None,
+    mdp: MDP,
+    v0: jax.Array,
+    alpha: jax.Array,
+    alpha_tilde: jax.Array,
+    traced_epsilon: jax.Array | None,
+    example_index: jax.Array | None,
+    policy: Policy | None,
+    depth_gate: Gate | None,
+    policy_gate: Gate | None,
+    *,
+    block_depth: int,
+    num_policies: int,
+    epsilon: float | None,
+    filter_gate: bool,
+    return_values: bool,
+    return_actions: bool,
+) -> PlanOutput:
+    frozen = lax.stop_gradient(mdp)
+    greedy = key is None or epsilon == 0
+    # Greedy chains are all alike: one is enough, and a mean of equal values is that value.
+    num_chains = 1 if greedy and policy is None else num_policies
+    num_ve = block_depth - 1
+
+    def ve_chain(carry: Any, chain_index: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+        sink, first, block = carry
+        if policy is not None:
+            values, actions = _policy_chain(mdp, first, policy, block, chain_index, num_ve)
+        else:
+            exploration = None
+            if key is not None:
+                noise_key = jax.random.fold_in(jax.random.fold_in(key, block), chain_index)
+                rate = traced_epsilon if epsilon is None else epsilon
+                exploration = explore(
+                    noise_key, mdp, length=num_ve, epsilon=rate, example_index=example_index
+                )
+            values, actions, sink = chain(num_ve, frozen, sink, first, exploration)
+        return (sink, first, block), (values, actions)
+
+    @partial(jax.checkpoint, prevent_cse=False)
+    def gates(first: jax.Array, later: jax.Array, temperatures: Any, block: jax.Array) -> jax.Array:
+        def aggregate_depth(later: jax.Array) -> jax.Array:
+            values = jnp.concatenate([first[None], later])
+            if filter_gate:
+                values = gates_lib.filter_gate(values, first)
+            return gates_lib.aggregate(values, temperatures[0], depth_gate, block)
+
+        if num_chains == 1:
+            return aggregate_depth(later[0])
+        by_chain = lax.map(aggregate_depth, later)
+        return gates_lib.aggregate(by_chain, temperatures[1], policy_gate, block)
+
+    def block(carry: tuple[jax.Array, MDP], x: Any) -> tuple[Any, Any]:
+        value, sink = carry
+        index, temperatures = x
+        firsts, actions, sink = chain(1, frozen, sink, value, None)
+        value = first = firsts[0]
+        if num_ve > 0:
+            chains = jnp.arange(num_chains)
+            (sink, _, _), (later, ve_actions) = lax.scan(ve_chain, (sink, first, index), chains)
+            value = gates(first, later, temperatures, index)
+            if num_chains < num_policies:
+                ve_actions = jnp.repeat(ve_actions, num_policies, axis=0)
+            layers = ve_actions.reshape(-1, *mdp.value_shape)
+            actions = jnp.concatenate([actions, layers.astype(actions.dtype)])
+        return (value, sink), (value if return_values else None, actions if return_actions else None)
+
+    indices = jnp.arange(alpha.shape[0])
+    (value, _), (values, actions) = lax.scan(block, (v0, mdp), (indices, (alpha, alpha_tilde)))
+    return PlanOutput(value, values, actions)
+
+
+def _policy_chain(
+    mdp: MDP, value: jax.Array, policy: Policy, block: jax.Array, chain: jax.Array, length: int
+) -> tuple[jax.Array, jax.Array]:
+    """VE modules with a learnable policy: 𝒱' = Σ_a π(a) 𝒬_a, which needs all Q."""
+
+    @partial(jax.checkpoint, prevent_cse=False)
+    def layer(value: jax.Array, layer: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        q = mdp.q(value)
+        probabilities = policy(q, block=block, chain=chain, layer=layer)
+        checks.check_shape("the policy's output", probabilities.shape, q.shape, "that of Q")
+        value = jnp.sum(probabilities * q, axis=-1)
+        return value, (value, probabilities.argmax(-1))
+
+    return lax.scan(layer, value, jnp.arange(length))[1]
+
+
+def _as_pytree(function: Callable[..., jax.Array] | None) -> Partial | None:
+    return Partial(function) if function is not None else None
+
+
+def _start(mdp: MDP, v0: jax.Array | None) -> jax.Array:
+    if v0 is None:
+        return zero_value(mdp)
+    v0 = jnp.asarray(v0)
+    checks.check_shape("v0", v0.shape, mdp.value_shape, "value_shape")
+    return v0
+
+
+def _per_block(
+    name: str, temperature: float | jax.Array, num_blocks: int, dtype: jnp.dtype
+) -> jax.Array:
+    temperature = jnp.asarray(temperature, dtype)
+    if temperature.shape not in ((), (num_blocks,)):
+        raise ValueError(
+            f"{name} must be a scalar or have shape [num_blocks] = ({num_blocks},), "
+            f"got {temperature.shape}."
+        )
+    return jnp.broadcast_to(temperature, (num_blocks,))
+
+
+def _example_index(mdp: MDP, example_index: jax.Array | None) -> jax.Array | None:
+    if not mdp.batched:
+        if example_index is not None:
+            raise ValueError(f"example_index is for batched MDPs, which {type(mdp)} is not.")
+        return None
+    batch = mdp.value_shape[0]
+    if example_index is None:
+        return jnp.arange(batch)
+    example_index = jnp.asarray(example_index)
+    checks.check_shape("example_index", example_index.shape, (batch,), "[B]")
+    return example_index

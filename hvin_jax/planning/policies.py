@@ -1,0 +1,64 @@
+"""Embedded policies: which latent action a VE module takes.
+
+The default is ε-greedy (eq. 8 of the paper): with probability ε an action drawn uniformly, else the
+one of largest Q. ε = 1 is uniform, ε = 0 greedy. A learnable policy is any function of Q that
+returns probabilities; see `Policy`.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from hvin_jax.planning.chain import Exploration
+from hvin_jax.planning.mdp import MDP
+
+# A learnable embedded policy: `(q [..., A], block=, chain=, layer=) -> probabilities [..., A]`, where
+# the three indices are traced integers. Wrap parameters with `jax.tree_util.Partial`, so that
+# gradients reach them: `Partial(function, params)` is called as `function(params, q, block=...)`.
+Policy = Callable[..., jax.Array]
+
+
+def explore(
+    key: jax.Array,
+    mdp: MDP,
+    *,
+    length: int,
+    epsilon: float | jax.Array,
+    example_index: jax.Array | None,
+) -> Exploration | None:
+    """Draws what a chain of VE modules needs to act ε-greedily.
+
+    Args:
+      key: a typed PRNG key; it is consumed.
+      mdp: the MDP to act in.
+      length: the number of layers `L`.
+      epsilon: the exploration rate ε. As a Python float, 0 and 1 take shortcuts.
+      example_index: `[B]`, the global index of each example: the noise of an example depends on
+        it, not on its place in the batch. None draws one noise for the whole value, which a
+        batched MDP shares over the batch.
+
+    Returns:
+      The exploration, or None if it is greedy.
+    """
+    if isinstance(epsilon, float) and epsilon == 0:
+        return None
+    shape = mdp.value_shape[1:] if mdp.batched else mdp.value_shape
+
+    def draw(key: jax.Array) -> Exploration:
+        action_key, choice_key = jax.random.split(key)
+        bits = jax.random.bits(action_key, (length, *shape), jnp.uint32)
+        # The modulus favours small actions by less than A / 2^32.
+        actions = (bits % jnp.uint32(mdp.num_actions)).astype(jnp.int32)
+        if isinstance(epsilon, float) and epsilon == 1:
+            return Exploration(actions, None)
+        uniform = jax.random.uniform(choice_key, (length, *shape))
+        return Exploration(actions, uniform < epsilon)
+
+    if not mdp.batched:
+        return draw(key)
+    if example_index is None:
+        shared = (length, *mdp.value_shape)
+        return jax.tree.map(lambda x: jnp.broadcast_to(x[:, None], shared), draw(key))
+    keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(example_index)
+    return jax.vmap(draw, out_axes=1)(keys)

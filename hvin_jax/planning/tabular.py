@@ -1,0 +1,114 @@
+"""Finite MDPs with explicit transition tables, and the two Bellman operators."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from hvin_jax.planning import checks
+from hvin_jax.planning.mdp import MDP
+
+
+@jax.tree_util.register_pytree_node_class
+class TabularMDP:
+    """A finite Markov decision process of `S` states and `A` actions.
+
+    Attributes:
+      transition: `[S, A, S]`, the probability `T(s' | s, a)` of each next state.
+      reward: `[S, A]`, the expected reward `Σ_s' T(s' | s, a) R(s, a, s')`.
+      discount: the discount factor γ, a scalar in [0, 1].
+    """
+
+    batched = False
+
+    def __init__(self, transition: Any, reward: Any, discount: Any) -> None:
+        """Checks and stores the tables; `reward` may be `[S, A]` or `[S, A, S]`."""
+        transition = jnp.asarray(transition)
+        if not jnp.issubdtype(transition.dtype, jnp.floating):
+            transition = transition.astype(jnp.float32)
+        reward = jnp.asarray(reward).astype(transition.dtype)
+        checks.check_rank("transition", transition, 3, "[S, A, S]")
+        s, a, s_next = transition.shape
+        checks.check_shape("transition", transition.shape, (s, a, s), "[S, A, S]")
+        checks.check_rank("reward", reward, (2, 3), "[S, A] or [S, A, S]")
+        expected, axes = ((s, a), "[S, A]") if reward.ndim == 2 else ((s, a, s_next), "[S, A, S]")
+        checks.check_shape("reward", reward.shape, expected, axes)
+        if jnp.ndim(discount) != 0:
+            raise ValueError(f"discount must be a scalar, got shape {jnp.shape(discount)}.")
+        checks.check_distribution("transition", transition)
+        checks.check_unit_interval("discount", discount)
+        self.transition = transition
+        self.reward = reward if reward.ndim == 2 else jnp.einsum("sat,sat->sa", transition, reward)
+        self.discount = jnp.asarray(discount, transition.dtype)
+
+    @property
+    def num_actions(self) -> int:
+        """`A`."""
+        return self.reward.shape[-1]
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """`(S,)`."""
+        return self.reward.shape[:-1]
+
+    def q(self, value: jax.Array) -> jax.Array:
+        """`Q(s, a) = R(s, a) + γ Σ_s' T(s' | s, a) V(s')`, `[S, A]`."""
+        return self.reward + self.discount * jnp.einsum("sat,t->sa", self.transition, value)
+
+    def greedy(self, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """`max_a Q(s, a)` and its argument, both `[S]`."""
+        q = self.q(value)
+        return q.max(-1), q.argmax(-1)
+
+    def q_of(self, value: jax.Array, action: jax.Array) -> jax.Array:
+        """`Q(s, action(s))`, `[S]`, from the rows of the chosen actions only."""
+        states = jnp.arange(self.reward.shape[0])
+        rows = self.transition[states, action]
+        return self.reward[states, action] + self.discount * jnp.einsum("st,t->s", rows, value)
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
+        """The arrays, for JAX."""
+        return (self.transition, self.reward, self.discount), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> "TabularMDP":
+        """The way back; nothing is checked again."""
+        self = object.__new__(cls)
+        self.transition, self.reward, self.discount = children
+        return self
+
+
+def bellman_optimality(mdp: MDP, value: jax.Array) -> jax.Array:
+    """The Bellman optimality operator, eq. (1) of the paper.
+
+    (B V)(s) = max_a Q(s, a)
+
+    Args:
+      mdp: the MDP.
+      value: `V`, of shape `mdp.value_shape`.
+
+    Returns:
+      `B V`, of the same shape.
+    """
+    checks.check_shape("value", value.shape, mdp.value_shape, "value_shape")
+    return mdp.q(value).max(-1)
+
+
+def bellman_expectation(mdp: MDP, value: jax.Array, policy: jax.Array) -> jax.Array:
+    """The Bellman expectation operator, eq. (2) of the paper.
+
+    (B^π V)(s) = Σ_a π(a | s) Q(s, a)
+
+    Args:
+      mdp: the MDP.
+      value: `V`, of shape `mdp.value_shape`.
+      policy: `π(a | s)`, of shape `mdp.value_shape + (num_actions,)`.
+
+    Returns:
+      `B^π V`, of the shape of `value`.
+    """
+    checks.check_shape("value", value.shape, mdp.value_shape, "value_shape")
+    expected = (*mdp.value_shape, mdp.num_actions)
+    checks.check_shape("policy", policy.shape, expected, "value_shape + [A]")
+    checks.check_distribution("policy", policy)
+    return jnp.sum(policy * mdp.q(value), axis=-1)

@@ -1,0 +1,45 @@
+"""Windows of a map as rows of a matrix, and the way back."""
+
+import jax
+import jax.numpy as jnp
+
+
+def windows(maps: jax.Array, size: int) -> jax.Array:
+    """The `size` × `size` window around every cell, zero beyond the border.
+
+    A convolution is then one matrix product, which is several times faster on CPU than
+    `lax.conv_general_dilated` when there are hundreds of output channels.
+
+    Args:
+      maps: `[B, H, W, C]`.
+      size: the side `F` of the window, odd.
+
+    Returns:
+      `[B, H, W, F·F·C]`; a row runs over (window row, window column, channel).
+    """
+    height, width = maps.shape[1:3]
+    margin = size // 2
+    padded = jnp.pad(maps, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
+    wide = jnp.concatenate([padded[:, :, j : j + width] for j in range(size)], axis=-1)
+    return jnp.concatenate([wide[:, i : i + height] for i in range(size)], axis=-1)
+
+
+def unwindows(rows: jax.Array, size: int) -> jax.Array:
+    """The transpose of `windows`: every cell collects its share of the windows it is part of.
+
+    Args:
+      rows: `[B, H, W, F·F·C]`.
+      size: the side `F` of the window, odd.
+
+    Returns:
+      `[B, H, W, C]`.
+    """
+    *batch, height, width, length = rows.shape
+    margin = size // 2
+    cells = rows.reshape(*batch, height, width, size, size, length // size**2)
+    total = jnp.zeros((*batch, height + size - 1, width + size - 1, cells.shape[-1]), rows.dtype)
+    for i in range(size):
+        for j in range(size):
+            spread = ((0, 0), (i, size - 1 - i), (j, size - 1 - j), (0, 0))
+            total = total + jnp.pad(cells[:, :, :, i, j], spread)
+    return total[:, margin : margin + height, margin : margin + width]
