@@ -22,7 +22,7 @@ from jax import lax
 from hvin_jax.planning.windows import unwindows, windows
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
-_TILE_BYTES = 32 * 2**20
+_TILE_BYTES = 12 * 2**20
 # Indices are made by this library and known to be valid.
 _IN_BOUNDS = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
 

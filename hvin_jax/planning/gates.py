@@ -1,15 +1,22 @@
-"""The gates of a highway block: soft maximum, filter gate and aggregate gate."""
+"""The gates of a highway block: the soft maximum, the filter gate and the aggregate gate.
+
+Sums over depth are written as `lax.scan`: the loop over states inside is then contiguous, which the
+CPU compiler turns into code some ten times faster than its reduction over a leading axis.
+"""
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 # A learnable gate: `(values [D, ...], block=index) -> weights [D, ...]` that sum to one over axis 0.
 Gate = Callable[..., jax.Array]
 
 
-def smax(values: jax.Array, alpha: jax.Array | float) -> jax.Array:
+def smax(
+    values: jax.Array, alpha: jax.Array | float, *, floor: jax.Array | None = None
+) -> jax.Array:
     """The soft maximum over axis 0: smax^α f = Σ_x softmax(α f)(x) f(x).
 
     α → ∞ is the hard maximum, α = 0 the mean, α → -∞ the minimum.
@@ -17,40 +24,54 @@ def smax(values: jax.Array, alpha: jax.Array | float) -> jax.Array:
     Args:
       values: `[D, ...]`.
       alpha: the temperature α, a scalar.
+      floor: `[...]`; if given, `max{values, floor}` stands in for `values`.
 
     Returns:
       The weighted mean of `values` over axis 0.
     """
-    return jnp.sum(jax.nn.softmax(alpha * values, axis=0) * values, axis=0)
 
+    def lifted(value: jax.Array) -> jax.Array:
+        return value if floor is None else jnp.maximum(value, floor)
 
-def filter_gate(values: jax.Array, baseline: jax.Array) -> jax.Array:
-    """The filter gate: V' = max{V, V⁽ⁿ⁺¹⁾}, which drops whatever exploration made worse.
+    def largest(so_far: jax.Array, value: jax.Array) -> tuple[jax.Array, None]:
+        return jnp.maximum(so_far, alpha * lifted(value)), None
 
-    Args:
-      values: `[D, ...]`, the values along a chain.
-      baseline: `[...]`, the value after the block's VI module.
+    def add(sums: tuple[jax.Array, jax.Array], value: jax.Array) -> tuple[tuple, None]:
+        value = lifted(value)
+        weight = jnp.exp(alpha * value - shift)
+        return (sums[0] + weight, sums[1] + weight * value), None
 
-    Returns:
-      `[D, ...]`.
-    """
-    return jnp.maximum(values, baseline[None])
+    # Softmax does not change when its arguments are shifted, so the shift needs no gradient.
+    shift, _ = lax.scan(largest, alpha * lifted(values[0]), values[1:])
+    shift = lax.stop_gradient(shift)
+    zero = jnp.zeros_like(shift)
+    (weights, weighted), _ = lax.scan(add, (zero, zero), values)
+    return weighted / weights
 
 
 def aggregate(
-    values: jax.Array, alpha: jax.Array | float, gate: Gate | None, block: jax.Array
+    values: jax.Array,
+    alpha: jax.Array | float,
+    *,
+    floor: jax.Array | None = None,
+    gate: Gate | None = None,
+    block: jax.Array | int = 0,
 ) -> jax.Array:
-    """The aggregate gate over axis 0: V'' = Σ_d A_d V'_d.
+    """Filter gate and aggregate gate over axis 0: V'' = Σ_d A_d max{V_d, floor}.
 
     Args:
-      values: `[D, ...]`.
+      values: `[D, ...]`, the values along a chain (or of several chains).
       alpha: the temperature of the default gate, A = softmax(α V').
-      gate: a learnable gate that makes the weights A instead, or None for the default.
+      floor: `[...]`, the value below which the filter gate drops what exploration made worse;
+        None for no filter gate.
+      gate: a learnable gate that makes the weights A instead; None for the default.
       block: the index of the highway block, handed to `gate`.
 
     Returns:
       `[...]`.
     """
     if gate is None:
-        return smax(values, alpha)
+        return smax(values, alpha, floor=floor)
+    if floor is not None:
+        values = jnp.maximum(values, floor[None])
     return jnp.sum(gate(values, block=block) * values, axis=0)

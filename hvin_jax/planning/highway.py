@@ -10,9 +10,8 @@ from jax import lax
 from jax.tree_util import Partial
 
 from hvin_jax.planning import checks
-from hvin_jax.planning import gates as gates_lib
 from hvin_jax.planning.chain import chain
-from hvin_jax.planning.gates import Gate
+from hvin_jax.planning.gates import Gate, aggregate
 from hvin_jax.planning.mdp import MDP, zero_value
 from hvin_jax.planning.policies import Policy, explore
 
@@ -222,14 +221,13 @@ def _highway_vi(
     def gates(first: jax.Array, later: jax.Array, temperatures: Any, block: jax.Array) -> jax.Array:
         def aggregate_depth(later: jax.Array) -> jax.Array:
             values = jnp.concatenate([first[None], later])
-            if filter_gate:
-                values = gates_lib.filter_gate(values, first)
-            return gates_lib.aggregate(values, temperatures[0], depth_gate, block)
+            floor = first if filter_gate else None
+            return aggregate(values, temperatures[0], floor=floor, gate=depth_gate, block=block)
 
         if num_chains == 1:
             return aggregate_depth(later[0])
         by_chain = lax.map(aggregate_depth, later)
-        return gates_lib.aggregate(by_chain, temperatures[1], policy_gate, block)
+        return aggregate(by_chain, temperatures[1], gate=policy_gate, block=block)
 
     def block(carry: tuple[jax.Array, MDP], x: Any) -> tuple[Any, Any]:
         value, sink = carry

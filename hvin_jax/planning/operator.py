@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.planning import checks
-from hvin_jax.planning.gates import filter_gate as apply_filter_gate
 from hvin_jax.planning.gates import smax
 from hvin_jax.planning.mdp import MDP
 from hvin_jax.planning.tabular import bellman_expectation, bellman_optimality
@@ -60,6 +59,6 @@ def highway_operator(
 
         _, later = lax.scan(step, first, None, length=max(depths) - 1)
         chain = jnp.concatenate([first[None], later])[jnp.array(depths) - 1]
-        return smax(apply_filter_gate(chain, first) if filter_gate else chain, alpha)
+        return smax(chain, alpha, floor=first if filter_gate else None)
 
     return smax(lax.map(lookahead, policies), alpha_tilde)
