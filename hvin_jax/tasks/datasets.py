@@ -24,8 +24,9 @@ from hvin_jax.tasks.shortest_paths import label_mazes
 
 # Part of what a seed means: another number gives other mazes.
 CHUNK = 512
-# Maps are taken to be exhausted when so many chunks bring less than this share of the missing ones.
-WINDOW, LEAST_SHARE = 32, 1 / 50
+# Maps are taken to be exhausted when, of so many chunks, less than one maze in a hundred has a new
+# map and fifty times as many chunks would not bring all that are missing.
+WINDOW, LEAST_SHARE, PATIENCE = 32, 0.01, 50
 
 
 def make_mazes(
@@ -37,7 +38,7 @@ def make_mazes(
     test: int,
     seed: int,
     workers: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> MazeSplits:
     """A data set in which no map occurs twice, whatever its goal.
 
@@ -64,6 +65,8 @@ def make_mazes(
     ):
         if value < least:
             raise ValueError(f"{name} is {value}, expected {least} or more")
+    if seed >= 2**63:
+        raise ValueError(f"seed is {seed}, expected less than 2⁶³")
     total = train + valid + test
     if total == 0:
         raise ValueError("no mazes were asked for: train, valid and test are all 0")
@@ -98,6 +101,7 @@ def _in_order(make: Callable[[int], MazeData], *, workers: int) -> Generator[Maz
     """`make(0)`, `make(1)`, … without end, some of them made ahead of time."""
     if workers == 1:
         yield from map(make, itertools.count())
+        return
     # Not forked: a process in which JAX has started threads can't be forked safely.
     context = multiprocessing.get_context("spawn")
     pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context)
@@ -115,7 +119,7 @@ def _distinct(
     *,
     total: int,
     law: MazeLaw,
-    progress: Callable[[int], None] | None,
+    progress: Callable[[int], object] | None,
 ) -> Iterator[MazeData]:
     """The first `total` mazes with a map of their own."""
     seen: set[bytes] = set()
@@ -135,7 +139,8 @@ def _distinct(
         if len(seen) == total:
             return
         if number % WINDOW == WINDOW - 1:
-            if len(seen) - at_window_start < LEAST_SHARE * (total - len(seen)):
+            found = len(seen) - at_window_start
+            if found < LEAST_SHARE * WINDOW * CHUNK and PATIENCE * found < total - len(seen):
                 height, width = law.size
                 raise ValueError(
                     f"too few distinct maps: {(number + 1) * CHUNK} draws of {height}×{width} "

@@ -23,12 +23,11 @@ The **interchange** format is that of the baseline code, see `hvin_jax.tasks.int
 """
 
 import os
-from typing import Literal
 
 import numpy as np
 
 from hvin_jax.tasks import interchange
-from hvin_jax.tasks.maze_data import ARRAYS, SPLITS, UNREACHABLE, MazeData, MazeSplits
+from hvin_jax.tasks.maze_data import ARRAYS, SPLITS, UNREACHABLE, MazeData, MazeSplits, find_fault
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism
 from hvin_jax.tasks.npz import NpzReader, write_npz
 
@@ -41,11 +40,10 @@ DTYPES = {
     "optimal": np.uint8,
     "spl": np.uint16,
 }
-FileFormat = Literal["compact", "npz"]
 
 
 def save_mazes(
-    path: str | os.PathLike[str], mazes: MazeSplits, *, file_format: FileFormat = "compact"
+    path: str | os.PathLike[str], mazes: MazeSplits, *, file_format: str = "compact"
 ) -> None:
     """Writes a data set; the file appears when it is complete.
 
@@ -140,39 +138,28 @@ def _load_split(reader: NpzReader, split: str, mechanism: Mechanism) -> MazeData
         if array.shape != expected:
             raise reader.fail(f"{split}_{name}", f"has shape {array.shape}, expected {expected}")
     data = MazeData(mechanism=mechanism, **arrays)
-    for name, reason in _faults(data):
-        raise reader.fail(f"{split}_{name}", reason)
+    if fault := _fault(data):
+        raise reader.fail(f"{split}_{fault[0]}", fault[1])
     return data
 
 
-def _faults(data: MazeData) -> list[tuple[str, str]]:
-    """(array, reason) for every array with impossible values; the first one matters."""
-    if not len(data):
-        return []
+def _fault(data: MazeData) -> tuple[str, str] | None:
+    """The first array with impossible values and the reason; None if all is well."""
     num_actions = data.mechanism.num_actions
-    if data.maze.max() > 1:
-        return [("maze", f"has the value {data.maze.max()}, expected 0 (wall) and 1 (free)")]
-    limits = (*data.size, data.mechanism.num_orientations)
-    if (outside := (data.goal < 0).any(axis=1) | (data.goal >= limits).any(axis=1)).any():
-        index = int(outside.argmax())
-        return [("goal", f"of maze {index} is {data.goal[index].tolist()}, outside of {limits}")]
-    which = np.arange(len(data))
-    row, column, orientation = data.goal.T
-    if (walled := data.maze[which, row, column] == 0).any():
-        index = int(walled.argmax())
-        return [("goal", f"of maze {index}, {data.goal[index].tolist()}, is on a wall")]
-    faults = []
+    fault = find_fault(data.maze, data.goal, num_orientations=data.mechanism.num_orientations)
+    if fault or not len(data):
+        return fault
     if data.label.max() >= num_actions:
-        faults.append(("label", f"has the action {data.label.max()} of only {num_actions}"))
-    elif data.optimal.min() == 0 or data.optimal.max() >= 2**num_actions:
-        faults.append(("optimal", f"has a set that is empty or not of {num_actions} actions"))
-    elif not (data.optimal >> data.label & 1).all():
-        faults.append(("label", "has an action that is not in the set of optimal actions"))
-    if not (
-        (data.spl[which, row, column, orientation] == 0).all()
-        and np.count_nonzero(data.spl) == data.spl.size - len(data)
+        return "label", f"has action {data.label.max()}, but there are only {num_actions}"
+    if data.optimal.min() == 0 or data.optimal.max() >= 2**num_actions:
+        return "optimal", f"has a set that is empty or not of {num_actions} actions"
+    if not (data.optimal >> data.label & 1).all():
+        return "label", "has an action that is not in the set of optimal actions"
+    row, column, orientation = data.goal.T
+    if (data.spl[np.arange(len(data)), row, column, orientation] != 0).any() or (
+        np.count_nonzero(data.spl) != data.spl.size - len(data)
     ):
-        faults.append(("spl", "is not 0 at the goals and at them alone"))
-    elif (data.spl[data.maze == 0] != UNREACHABLE).any():
-        faults.append(("spl", f"is not {UNREACHABLE} (no path) at all wall cells"))
-    return faults
+        return "spl", "is not 0 at the goals and at them alone"
+    if (data.spl[data.maze == 0] != UNREACHABLE).any():
+        return "spl", f"is not {UNREACHABLE} (no path) at all wall cells"
+    return None

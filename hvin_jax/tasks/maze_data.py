@@ -99,6 +99,35 @@ def goal_map(goal: np.ndarray, *, size: tuple[int, int], num_orientations: int) 
     return result
 
 
+def find_fault(
+    maze: np.ndarray, goal: np.ndarray, *, num_orientations: int
+) -> tuple[str, str] | None:
+    """What is wrong with mazes and their goals.
+
+    Args:
+      maze: what should be `[n, H, W]`, 1 = free, 0 = wall.
+      goal: what should be int `[n, 3]`, (row, column, orientation); free cells.
+      num_orientations: `O`.
+
+    Returns:
+      The name of the array at fault, "maze" or "goal", and the reason; None if all is well.
+    """
+    if maze.ndim != 3 or 0 in maze.shape[1:]:
+        return "maze", f"has shape {maze.shape}, expected [n, H, W]"
+    if goal.shape != (len(maze), 3) or not np.issubdtype(goal.dtype, np.integer):
+        return "goal", f"is {goal.dtype} {goal.shape}, expected integers {(len(maze), 3)}"
+    if not ((maze == 0) | (maze == 1)).all():
+        return "maze", "has values other than 0 (wall) and 1 (free)"
+    limits = (*maze.shape[1:], num_orientations)
+    if (outside := (goal < 0).any(axis=1) | (goal >= limits).any(axis=1)).any():
+        index = int(outside.argmax())
+        return "goal", f"of maze {index} is {goal[index].tolist()}, outside of {limits}"
+    if (walled := maze[np.arange(len(maze)), goal[:, 0], goal[:, 1]] == 0).any():
+        index = int(walled.argmax())
+        return "goal", f"of maze {index}, {goal[index].tolist()}, is on a wall"
+    return None
+
+
 def action_sets(optimal: Any, *, num_actions: int) -> Any:
     """Sets of actions, unfolded from their bits.
 

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
+from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData, find_fault
 from hvin_jax.tasks.mechanisms import Mechanism, step
 
 # Mazes searched at once. Measured: smaller blocks spend their time in calls, larger ones leave the
@@ -33,6 +33,8 @@ def shortest_paths(
       spl: uint16 `[n, H, W, O]`, see `MazeData.spl`.
       optimal: uint8 `[n, H, W, O]`, bit sets, see `MazeData.optimal`.
     """
+    if fault := find_fault(maze, goal, num_orientations=mechanism.num_orientations):
+        raise ValueError(" ".join(fault))
     shape = (*maze.shape, mechanism.num_orientations)
     spl = np.empty(shape, dtype=np.uint16)
     optimal = np.empty(shape, dtype=np.uint8)
