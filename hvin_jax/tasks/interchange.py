@@ -11,6 +11,7 @@ Channels come first here and last in memory. Shortest paths and the sets of all 
 not in the file: they are computed when it is read.
 """
 
+import math
 import os
 from collections.abc import Iterator
 
@@ -145,7 +146,7 @@ def _label(
 ) -> MazeData:
     """A split of the file as `MazeData`."""
     n = len(maze)
-    per_maze = goals.reshape(n, -1)
+    per_maze = goals.reshape(n, math.prod(goals.shape[1:]))
     if (wrong := np.count_nonzero(per_maze, axis=1) != 1).any():
         index = int(wrong.argmax())
         raise reader.fail(

@@ -5,6 +5,7 @@ Everything is kept as counts, so that the scores of batches add up to the scores
 """
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -200,7 +201,7 @@ def one_start(starts: np.ndarray, *, seed: int) -> np.ndarray:
     Returns:
       bool `[n, H, W, O]` with a single state per maze, none where a maze has no start state.
     """
-    flat = starts.reshape(len(starts), -1)
+    flat = starts.reshape(len(starts), math.prod(starts.shape[1:]))
     count = flat.sum(axis=1)
     drawn = np.floor(np.random.default_rng(seed).random(len(flat)) * count).astype(np.int64)
     rank = np.cumsum(flat, axis=1)

@@ -79,14 +79,13 @@ class NpzReader:
         self.path = pathlib.Path(path)
         if not self.path.is_file():
             raise MazeFileError(f"{path}: there is no such file")
-        try:
-            self._archive = np.load(self.path, allow_pickle=False)
-            self.names = frozenset(self._archive.files)
-        except (zipfile.BadZipFile, ValueError, EOFError, OSError, AttributeError) as error:
+        if not zipfile.is_zipfile(self.path):
             raise MazeFileError(
                 f"{path}: this is not a complete .npz file; it may have been cut short or be "
-                f"something else ({error})"
-            ) from error
+                "something else"
+            )
+        self._archive = np.load(self.path, allow_pickle=False)
+        self.names = frozenset(self._archive.files)
 
     def __enter__(self) -> "NpzReader":
         return self

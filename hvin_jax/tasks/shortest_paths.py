@@ -94,8 +94,8 @@ def _search(
         _count(planes, unseen, steps)
         for orientation, of_actions in enumerate(targets):
             new = found[orientation]
-            np.bitwise_or(of_actions[0], of_actions[1], out=new)
-            for target in of_actions[2:]:
+            np.bitwise_or(of_actions[0], of_actions[-1], out=new)
+            for target in of_actions[1:-1]:
                 np.bitwise_or(new, target, out=new)
             np.bitwise_and(new, unseen[orientation], out=new)
             for action, target in enumerate(of_actions):
@@ -108,11 +108,11 @@ def _search(
             np.bitwise_and(found, free, out=inside)
 
     spl = _from_bits(planes, n, np.uint16)
-    wall = np.broadcast_to((maze == 0)[..., None], spl.shape)
-    cut_off = _from_bits([unseen], n, np.bool_)
-    spl[wall | cut_off] = UNREACHABLE
+    never_seen = _from_bits([unseen], n, np.bool_)
+    nowhere = never_seen | (maze == 0)[..., None]
+    spl[nowhere] = UNREACHABLE
     optimal = _from_bits(list(chosen), n, np.uint8)
-    optimal[cut_off] = 2**mechanism.num_actions - 1
+    optimal[nowhere if traps else never_seen] = 2**mechanism.num_actions - 1
     optimal[index, goal[:, 0], goal[:, 1], goal[:, 2]] = _at_goal(maze, goal, spl, mechanism)
     return spl, optimal
 
