@@ -1,3 +1,6 @@
+import os
+import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -126,8 +129,21 @@ def test_whole_figures(tmp_path, name, size):
             assert min(image.size) > 200
             assert len(image.convert("RGB").getcolors(2**24)) > 50
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
-    # All without a display and without the state that pyplot keeps.
-    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_no_display_is_needed(tmp_path):
+    """Not even when the environment asks for a window."""
+    script = (
+        "import numpy as np; from hvin_jax.tasks import drawing, mechanisms\n"
+        "figure = drawing.value_figure(np.eye(3)[..., None], np.ones((3, 3)),"
+        " mechanism=mechanisms.MECHANISMS['news'])\n"
+        "drawing.save_figure(figure, 'a.png')\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    environment |= {"MPLBACKEND": "tkagg", "PYTHONPATH": str(pathlib.Path(__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, check=True)
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.size[0] > 500
 
 
 def test_mistakes_are_explained(tmp_path):
