@@ -22,11 +22,12 @@ from hvin_jax.tasks.maze_data import ARRAYS, MazeData, MazeSplits
 from hvin_jax.tasks.mechanisms import Mechanism
 from hvin_jax.tasks.shortest_paths import label_mazes
 
-# Part of what a seed means: another number gives other mazes.
+# Mazes in a chunk; fewer only if fewer are asked for. Part of what a seed means: another number
+# gives other mazes.
 CHUNK = 512
-# Maps are taken to be exhausted when, of so many chunks, less than one maze in a hundred has a new
-# map and fifty times as many chunks would not bring all that are missing.
-WINDOW, LEAST_SHARE, PATIENCE = 32, 0.01, 50
+# Maps are taken to be exhausted when, of so many draws, less than one in a hundred is new and fifty
+# times as many draws would not bring all that are missing.
+WINDOW, LEAST_SHARE, PATIENCE = 16384, 0.01, 50
 
 
 def make_mazes(
@@ -71,8 +72,9 @@ def make_mazes(
     if total == 0:
         raise ValueError("no mazes were asked for: train, valid and test are all 0")
 
-    make = functools.partial(make_chunk, seed=seed, law=law, mechanism=mechanism)
-    with contextlib.closing(_in_order(make, workers=min(workers, -(-total // CHUNK)))) as chunks:
+    size = min(CHUNK, 64 * -(-total // 64))
+    make = functools.partial(make_chunk, size=size, seed=seed, law=law, mechanism=mechanism)
+    with contextlib.closing(_in_order(make, workers=min(workers, -(-total // size)))) as chunks:
         distinct = list(_distinct(chunks, total=total, law=law, progress=progress))
     arrays = {name: np.concatenate([getattr(part, name) for part in distinct]) for name in ARRAYS}
     whole = MazeData(mechanism=mechanism, **arrays)
@@ -86,10 +88,12 @@ def make_mazes(
     )
 
 
-def make_chunk(number: int, *, seed: int, law: MazeLaw, mechanism: Mechanism) -> MazeData:
-    """Chunk `number` = 0, 1, … of a seed: `CHUNK` labelled mazes, duplicates included."""
+def make_chunk(
+    number: int, *, size: int, seed: int, law: MazeLaw, mechanism: Mechanism
+) -> MazeData:
+    """Chunk `number` = 0, 1, … of a seed: `size` labelled mazes, duplicates included."""
     rng = _stream(seed, number + 1)
-    maze, goal = draw_mazes(CHUNK, law=law, num_orientations=mechanism.num_orientations, rng=rng)
+    maze, goal = draw_mazes(size, law=law, num_orientations=mechanism.num_orientations, rng=rng)
     return label_mazes(maze, goal, rng, mechanism=mechanism)
 
 
@@ -123,10 +127,10 @@ def _distinct(
 ) -> Iterator[MazeData]:
     """The first `total` mazes with a map of their own."""
     seen: set[bytes] = set()
-    at_window_start = 0
-    for number, chunk in enumerate(chunks):
+    draws = in_window = at_window_start = 0
+    for chunk in chunks:
         new = []
-        for index, row in enumerate(np.packbits(chunk.maze.reshape(CHUNK, -1), axis=1)):
+        for index, row in enumerate(np.packbits(chunk.maze.reshape(len(chunk), -1), axis=1)):
             before = len(seen)
             seen.add(row.tobytes())
             if len(seen) > before:
@@ -138,14 +142,16 @@ def _distinct(
         yield chunk[new]
         if len(seen) == total:
             return
-        if number % WINDOW == WINDOW - 1:
+        draws += len(chunk)
+        in_window += len(chunk)
+        if in_window >= WINDOW:
             found = len(seen) - at_window_start
-            if found < LEAST_SHARE * WINDOW * CHUNK and PATIENCE * found < total - len(seen):
+            if found < LEAST_SHARE * in_window and PATIENCE * found < total - len(seen):
                 height, width = law.size
                 raise ValueError(
-                    f"too few distinct maps: {(number + 1) * CHUNK} draws of {height}×{width} "
+                    f"too few distinct maps: {draws} draws of {height}×{width} "
                     f"mazes with decimation {law.decimation[0]} to {law.decimation[1]} gave only "
                     f"{len(seen)}, and {total} were asked for; ask for fewer mazes, larger ones "
                     "or a wider range of decimation"
                 )
-            at_window_start = len(seen)
+            in_window, at_window_start = 0, len(seen)
