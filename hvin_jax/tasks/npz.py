@@ -53,8 +53,7 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray | Ar
     """
     with (
         atomic_write(path) as file,
-        # The fastest level: on mazes, the slower ones save a third of the bytes in five times the
-        # time.
+        # The fastest level: on mazes, the default saves 30 % of the bytes in six times the time.
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         for name, array in arrays.items():
