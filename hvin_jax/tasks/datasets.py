@@ -1,0 +1,157 @@
+"""Data sets of distinct labelled mazes, drawn from a seed by any number of processes.
+
+Mazes are drawn in chunks of a fixed size, each from a random stream of its own that depends on the
+seed and the chunk's number alone. Chunks are looked through in order and a map that was seen before
+is dropped, so the data set is the same however the chunks are shared out. A last permutation, from
+the seed too, deals the mazes to the splits: otherwise the most common maps, nearly open ones, would
+all end up in the first.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import functools
+import itertools
+import multiprocessing
+from collections.abc import Callable, Generator, Iterator
+
+import numpy as np
+
+from hvin_jax.tasks.generation import MazeLaw, draw_mazes
+from hvin_jax.tasks.maze_data import ARRAYS, MazeData, MazeSplits
+from hvin_jax.tasks.mechanisms import Mechanism
+from hvin_jax.tasks.shortest_paths import label_mazes
+
+# Mazes in a chunk; fewer only if fewer are asked for. Part of what a seed means: another number
+# gives other mazes.
+CHUNK = 512
+# Maps are taken to be exhausted when, of so many draws, less than one in a hundred is new and fifty
+# times as many draws would not bring all that are missing.
+WINDOW, LEAST_SHARE, PATIENCE = 16384, 0.01, 50
+
+
+def make_mazes(
+    *,
+    law: MazeLaw,
+    mechanism: Mechanism,
+    train: int,
+    valid: int,
+    test: int,
+    seed: int,
+    workers: int = 1,
+    progress: Callable[[int], object] | None = None,
+) -> MazeSplits:
+    """A data set in which no map occurs twice, whatever its goal.
+
+    Args:
+      law: what mazes to draw.
+      mechanism: how the agent moves.
+      train: number of training mazes.
+      valid: number of validation mazes.
+      test: number of test mazes.
+      seed: 0 or greater; the same seed gives the same arrays.
+      workers: number of processes. With more than one, a script that calls this needs the usual
+        `if __name__ == "__main__":`.
+      progress: is called with the number of new mazes whenever some are ready.
+
+    Returns:
+      The mazes of the three splits.
+    """
+    for name, value, least in (
+        ("train", train, 0),
+        ("valid", valid, 0),
+        ("test", test, 0),
+        ("seed", seed, 0),
+        ("workers", workers, 1),
+    ):
+        if value < least:
+            raise ValueError(f"{name} is {value}, expected {least} or more")
+    if seed >= 2**63:
+        raise ValueError(f"seed is {seed}, expected less than 2⁶³")
+    total = train + valid + test
+    if total == 0:
+        raise ValueError("no mazes were asked for: train, valid and test are all 0")
+
+    size = min(CHUNK, 64 * -(-total // 64))
+    make = functools.partial(make_chunk, size=size, seed=seed, law=law, mechanism=mechanism)
+    with contextlib.closing(_in_order(make, workers=min(workers, -(-total // size)))) as chunks:
+        distinct = list(_distinct(chunks, total=total, law=law, progress=progress))
+    arrays = {name: np.concatenate([getattr(part, name) for part in distinct]) for name in ARRAYS}
+    whole = MazeData(mechanism=mechanism, **arrays)
+    order = np.split(_stream(seed, 0).permutation(total), [train, train + valid])
+    return MazeSplits(
+        train=whole[order[0]],
+        valid=whole[order[1]],
+        test=whole[order[2]],
+        seed=seed,
+        decimation=law.decimation,
+    )
+
+
+def make_chunk(
+    number: int, *, size: int, seed: int, law: MazeLaw, mechanism: Mechanism
+) -> MazeData:
+    """Chunk `number` = 0, 1, … of a seed: `size` labelled mazes, duplicates included."""
+    rng = _stream(seed, number + 1)
+    maze, goal = draw_mazes(size, law=law, num_orientations=mechanism.num_orientations, rng=rng)
+    return label_mazes(maze, goal, rng, mechanism=mechanism)
+
+
+def _stream(seed: int, number: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,))))
+
+
+def _in_order(make: Callable[[int], MazeData], *, workers: int) -> Generator[MazeData, None, None]:
+    """`make(0)`, `make(1)`, … without end, some of them made ahead of time."""
+    if workers == 1:
+        yield from map(make, itertools.count())
+        return
+    # Not forked: a process in which JAX has started threads can't be forked safely.
+    context = multiprocessing.get_context("spawn")
+    pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context)
+    try:
+        ahead = collections.deque(pool.submit(make, number) for number in range(2 * workers))
+        for number in itertools.count(2 * workers):
+            yield ahead.popleft().result()
+            ahead.append(pool.submit(make, number))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _distinct(
+    chunks: Iterator[MazeData],
+    *,
+    total: int,
+    law: MazeLaw,
+    progress: Callable[[int], object] | None,
+) -> Iterator[MazeData]:
+    """The first `total` mazes with a map of their own."""
+    seen: set[bytes] = set()
+    draws = in_window = at_window_start = 0
+    for chunk in chunks:
+        new = []
+        for index, row in enumerate(np.packbits(chunk.maze.reshape(len(chunk), -1), axis=1)):
+            before = len(seen)
+            seen.add(row.tobytes())
+            if len(seen) > before:
+                new.append(index)
+            if len(seen) == total:
+                break
+        if progress is not None:
+            progress(len(new))
+        yield chunk[new]
+        if len(seen) == total:
+            return
+        draws += len(chunk)
+        in_window += len(chunk)
+        if in_window >= WINDOW:
+            found = len(seen) - at_window_start
+            if found < LEAST_SHARE * in_window and PATIENCE * found < total - len(seen):
+                height, width = law.size
+                raise ValueError(
+                    f"too few distinct maps: {draws} draws of {height}×{width} "
+                    f"mazes with decimation {law.decimation[0]} to {law.decimation[1]} gave only "
+                    f"{len(seen)}, and {total} were asked for; ask for fewer mazes, larger ones "
+                    "or a wider range of decimation"
+                )
+            in_window, at_window_start = 0, len(seen)

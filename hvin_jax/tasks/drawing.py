@@ -1,0 +1,275 @@
+"""Pictures of mazes, paths, policies and values.
+
+`draw_*` functions draw into given axes, `*_figure` functions make a whole figure, `save_figure`
+writes it. No display is needed and no global state of matplotlib is touched.
+"""
+
+import os
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from hvin_jax.tasks import shapes
+from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
+from hvin_jax.tasks.mechanisms import COMPASS, Mechanism
+from hvin_jax.tasks.npz import atomic_write
+from hvin_jax.tasks.rollouts import follow
+
+State = Sequence[int]  # (row, column) or (row, column, orientation)
+
+_WALL, _FREE, _INK = "#2b3440", "#faf8f3", "#2b3440"
+_START, _GOAL = "#12a37a", "#e0243f"
+_PATH_COLOURS, _VALUE_COLOURS = colormaps["plasma"], colormaps["viridis"]
+_NAMES = {"N": "facing north", "E": "facing east", "W": "facing west", "S": "facing south"}
+
+
+def draw_maze(
+    axes: Axes,
+    maze: np.ndarray,
+    *,
+    mechanism: Mechanism | None = None,
+    start: State | None = None,
+    goal: State | None = None,
+    path: np.ndarray | None = None,
+) -> None:
+    """Draws walls, a path that gets brighter on its way, and start and goal.
+
+    Args:
+      axes: where to draw.
+      maze: `[H, W]`, 1 = free, 0 = wall.
+      mechanism: if it has orientations that are directions, start and goal point where the agent
+        faces; else they are a disc and a star.
+      start: (row, column) or (row, column, orientation), green.
+      goal: the same, red.
+      path: int `[k, 2 or 3]`, the cells or states of a path.
+    """
+    axes.imshow(maze != 0, cmap=ListedColormap([_WALL, _FREE]), vmin=0, vmax=1)
+    _finish(axes, maze.shape)
+    if path is not None:
+        points = path[:, 1::-1].astype(float)  # x, y
+        moves = (np.diff(points, axis=0) != 0).any(axis=1)
+        ends = list(zip(points[:-1][moves], points[1:][moves], strict=True))
+        outlines = [shapes.segment(first, last, width=0.26) for first, last in ends]
+        colours = _PATH_COLOURS(np.linspace(0.05, 0.82, max(len(ends), 1)))
+        axes.add_collection(PolyCollection(outlines, facecolors=colours, linewidths=0, zorder=2))
+    if start is not None:
+        _mark(axes, start, mechanism, colour=_START, otherwise=shapes.disc(0.36))
+    if goal is not None:
+        _mark(axes, goal, mechanism, colour=_GOAL, otherwise=shapes.star(0.52))
+
+
+def draw_policy(
+    axes: Axes, policy: np.ndarray, maze: np.ndarray, *, mechanism: Mechanism, orientation: int = 0
+) -> None:
+    """Draws an arrow for the action in each free cell: straight for moves, bent for turns.
+
+    Args:
+      axes: where to draw, after `draw_maze` or `draw_values`.
+      policy: int `[H, W, O]`, indices of actions.
+      maze: `[H, W]`, 1 = free, 0 = wall.
+      mechanism: how the agent moves.
+      orientation: of which the actions are drawn.
+    """
+    outlines = []
+    for action in range(mechanism.num_actions):
+        sign = _action_sign(mechanism, orientation, action)
+        row, column = np.nonzero((policy[..., orientation] == action) & (maze != 0))
+        outlines += [sign + place for place in np.stack([column, row], axis=1)]
+    axes.add_collection(
+        PolyCollection(
+            outlines, facecolors="white", edgecolors=_INK, linewidths=0.5, alpha=0.9, zorder=3
+        )
+    )
+
+
+def draw_values(
+    axes: Axes,
+    values: np.ndarray,
+    maze: np.ndarray,
+    *,
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """Draws a heat map of the free cells; walls stay dark.
+
+    Args:
+      axes: where to draw.
+      values: `[H, W]`; what is not finite stays blank.
+      maze: `[H, W]`, 1 = free, 0 = wall.
+      limits: the values of the darkest and the brightest colour; by default the extremes.
+    """
+    draw_maze(axes, maze)
+    shown = np.ma.masked_invalid(np.where(maze != 0, values, np.nan))
+    low, high = limits or _limits(values, maze)
+    axes.imshow(shown, cmap=_VALUE_COLOURS, vmin=low, vmax=high, zorder=1)
+    _finish(axes, maze.shape)
+
+
+def value_figure(
+    values: np.ndarray,
+    maze: np.ndarray,
+    *,
+    mechanism: Mechanism,
+    start: State | None = None,
+    goal: State | None = None,
+    path: np.ndarray | None = None,
+    policy: np.ndarray | None = None,
+    title: str = "",
+) -> Figure:
+    """The maze with the path, and a heat map for every orientation on one scale of colours.
+
+    Args:
+      values: `[H, W, O]`.
+      maze: `[H, W]`, 1 = free, 0 = wall.
+      mechanism: how the agent moves.
+      start: (row, column, orientation).
+      goal: (row, column, orientation).
+      path: int `[k, 3]`, states.
+      policy: int `[H, W, O]`; if given, its actions are drawn over the values.
+      title: of the figure.
+
+    Returns:
+      The figure.
+    """
+    rows = 1 if mechanism.num_orientations == 1 else 2
+    columns = -(-mechanism.num_orientations // rows)
+    height, width = maze.shape
+    side = 5.6
+    figure = Figure(
+        figsize=((1 + columns / rows) * side * min(1, width / height) + 0.8, _height(side, maze)),
+        layout="constrained",
+    )
+    grid = figure.add_gridspec(rows, rows + columns)
+    axes = figure.add_subplot(grid[:, :rows])
+    draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
+    _title(axes, "maze" if path is None else f"path of {len(path) - 1} actions")
+    limits = _limits(values, maze[..., None])
+    value_axes = []
+    for orientation, name in enumerate(mechanism.orientations):
+        axes = figure.add_subplot(grid[orientation // columns, rows + orientation % columns])
+        draw_values(axes, values[..., orientation], maze, limits=limits)
+        _title(axes, _NAMES.get(name, "values"))
+        if policy is not None:
+            draw_policy(axes, policy, maze, mechanism=mechanism, orientation=orientation)
+        if goal is not None and (len(goal) == 2 or goal[2] == orientation):
+            _mark(axes, goal, mechanism, colour=_GOAL, otherwise=shapes.star(0.52))
+        value_axes.append(axes)
+    bar = figure.colorbar(axes.images[-1], ax=value_axes, aspect=30, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8, labelcolor=_INK)
+    if title:
+        figure.suptitle(title, color=_INK, fontsize=13)
+    return figure
+
+
+def mazes_figure(data: MazeData, *, columns: int = 4, title: str = "") -> Figure:
+    """Mazes with a shortest path each, from one of the starts that are farthest from the goal.
+
+    Args:
+      data: the mazes, all of which are drawn.
+      columns: how many side by side.
+      title: of the figure.
+
+    Returns:
+      The figure.
+    """
+    if not len(data):
+        raise ValueError("there are no mazes to draw")
+    columns = min(columns, len(data))
+    rows = -(-len(data) // columns)
+    height, width = data.size
+    side = 3.0
+    figure = Figure(
+        figsize=(columns * side * min(1, width / height), rows * _height(side, data.maze[0])),
+        layout="constrained",
+    )
+    all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in all_axes[len(data) :]:
+        axes.set_axis_off()
+    for index, axes in enumerate(all_axes[: len(data)]):
+        spl = np.where(data.spl[index] == UNREACHABLE, 0, data.spl[index])
+        row, column, orientation = (int(i) for i in np.unravel_index(spl.argmax(), spl.shape))
+        start = (row, column, orientation)
+        goal = tuple(data.goal[index].tolist())
+        maze, mechanism = data.maze[index], data.mechanism
+        path = follow(data.label[index], maze, start, goal, mechanism=mechanism)
+        draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
+        _title(axes, f"shortest path {spl[start]}")
+    if title:
+        figure.suptitle(title, color=_INK, fontsize=13)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
+    """Writes a figure in the format of the file's ending, such as `.png` or `.svg`.
+
+    Args:
+      figure: what to write.
+      path: where to.
+      dpi: pixels per inch.
+    """
+    kind = pathlib.Path(path).suffix.lower().lstrip(".")
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise ValueError(
+            f"{path}: can't draw to {kind!r}, expected one of {', '.join(sorted(known))}"
+        )
+    with atomic_write(path) as file:
+        figure.savefig(file, format=kind, dpi=dpi, facecolor="white")
+
+
+def _action_sign(mechanism: Mechanism, orientation: int, action: int) -> np.ndarray:
+    rows, columns, new = mechanism.moves[orientation][action]
+    if rows or columns:
+        return shapes.turned(shapes.arrow(0.72), (rows, columns))
+    faced, facing = (COMPASS.get(mechanism.orientations[o], (-1, 0)) for o in (orientation, new))
+    clockwise = facing == (faced[1], -faced[0])
+    return shapes.turned(shapes.bent_arrow(0.56, clockwise=clockwise), faced)
+
+
+def _mark(
+    axes: Axes,
+    state: State,
+    mechanism: Mechanism | None,
+    *,
+    colour: str,
+    otherwise: np.ndarray,
+) -> None:
+    outline = otherwise
+    if len(state) == 3 and mechanism is not None:
+        towards = COMPASS.get(mechanism.orientations[state[2]])
+        outline = shapes.turned(shapes.pointer(0.46), towards) if towards else otherwise
+    axes.add_collection(
+        PolyCollection(
+            [outline + np.array([state[1], state[0]])],
+            facecolors=colour,
+            edgecolors="white",
+            linewidths=0.8,
+            zorder=4,
+        )
+    )
+
+
+def _title(axes: Axes, text: str) -> None:
+    axes.set_title(text, color=_INK, fontsize=10, pad=4)
+
+
+def _finish(axes: Axes, shape: tuple[int, ...]) -> None:
+    axes.set(xticks=[], yticks=[], xlim=(-0.5, shape[1] - 0.5), ylim=(shape[0] - 0.5, -0.5))
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _height(side: float, maze: np.ndarray) -> float:
+    """The height in inches of a panel whose longer side is given, with room for its title."""
+    return side * min(1, maze.shape[0] / maze.shape[1]) + 0.35
+
+
+def _limits(values: np.ndarray, maze: np.ndarray) -> tuple[float, float]:
+    finite = values[np.isfinite(values) & np.broadcast_to(maze != 0, values.shape)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)

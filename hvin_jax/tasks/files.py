@@ -1,0 +1,165 @@
+"""Files of mazes: our compact format, and the way in and out for both formats.
+
+Both are `.npz` files that `np.load` opens.
+
+The **compact** format, version 1, is a data set as it is in memory, with everything that `MazeData`
+documents:
+
+    format        the text "hvin_jax mazes"
+    version       1
+    mechanism     "diffdrive", "news" or "moore"
+    seed          what the mazes were drawn from, -1 if unknown
+    decimation    the lowest and highest probability of freeing a cell, nan if unknown
+    SPLIT_maze    uint8  [n, H, W]     1 = free, 0 = wall             SPLIT is train, valid and test
+    SPLIT_goal    int32  [n, 3]        row, column, orientation
+    SPLIT_label   uint8  [n, H, W, O]  the action to imitate
+    SPLIT_optimal uint8  [n, H, W, O]  the set of all optimal actions, bit a = action a
+    SPLIT_spl     uint16 [n, H, W, O]  shortest path length, 65535 = no path
+
+Orientations are N, E, W, S (one, without meaning, in NEWS and Moore). Actions: diffdrive forward,
+turn right, turn left; NEWS N, E, W, S; Moore N, E, W, S, NE, NW, SE, SW.
+
+The **interchange** format is that of the baseline code, see `hvin_jax.tasks.interchange`.
+"""
+
+import os
+
+import numpy as np
+
+from hvin_jax.tasks import interchange
+from hvin_jax.tasks.maze_data import ARRAYS, SPLITS, UNREACHABLE, MazeData, MazeSplits, find_fault
+from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism
+from hvin_jax.tasks.npz import NpzReader, write_npz
+
+FORMAT = "hvin_jax mazes"
+VERSION = 1
+DTYPES = {
+    "maze": np.uint8,
+    "goal": np.int32,
+    "label": np.uint8,
+    "optimal": np.uint8,
+    "spl": np.uint16,
+}
+
+
+def save_mazes(
+    path: str | os.PathLike[str], mazes: MazeSplits, *, file_format: str = "compact"
+) -> None:
+    """Writes a data set; the file appears when it is complete.
+
+    Args:
+      path: where to, by custom `*.npz`.
+      mazes: the data set.
+      file_format: "compact" is ours, "npz" the interchange format, which has no SPL and no seed.
+    """
+    if file_format == "npz":
+        interchange.save(path, mazes)
+        return
+    if file_format != "compact":
+        raise ValueError(f"file_format is {file_format!r}, expected 'compact' or 'npz'")
+    arrays = {
+        "format": np.array(FORMAT),
+        "version": np.array(VERSION),
+        "mechanism": np.array(mazes.mechanism.name),
+        "seed": np.array(mazes.seed),
+        "decimation": np.array(mazes.decimation),
+    }
+    for split in SPLITS:
+        data: MazeData = getattr(mazes, split)
+        arrays |= {f"{split}_{name}": getattr(data, name) for name in ARRAYS}
+    write_npz(path, arrays)
+
+
+def load_mazes(path: str | os.PathLike[str], *, mechanism: Mechanism | None = None) -> MazeSplits:
+    """Reads and checks a data set in either format.
+
+    Args:
+      path: the file.
+      mechanism: how the agent moves; needed only for interchange files of a mechanism of your own.
+
+    Returns:
+      The data set.
+
+    Raises:
+      MazeFileError: the file is not a sound data set; the message names the array and the reason.
+    """
+    with NpzReader(path) as reader:
+        if "arr_0" in reader.names:
+            return interchange.load(reader, mechanism=mechanism)
+        return _load_compact(reader)
+
+
+def _load_compact(reader: NpzReader) -> MazeSplits:
+    found = _scalar(reader, "format")
+    if found != FORMAT:
+        raise reader.fail("format", f"is {found!r}, expected {FORMAT!r}")
+    version = _scalar(reader, "version")
+    if version != VERSION:
+        raise reader.fail(
+            "version", f"is {version!r}, but this hvin_jax reads version {VERSION}: update it"
+        )
+    name = _scalar(reader, "mechanism")
+    if name not in MECHANISMS:
+        raise reader.fail("mechanism", f"is {name!r}, expected one of {', '.join(MECHANISMS)}")
+    seed = _scalar(reader, "seed")
+    if not isinstance(seed, int):
+        raise reader.fail("seed", f"is {seed!r}, expected an integer")
+    decimation = reader.read("decimation")
+    if decimation.shape != (2,) or decimation.dtype != np.float64:
+        raise reader.fail("decimation", "is not a pair of float64 numbers")
+    splits = {split: _load_split(reader, split, MECHANISMS[name]) for split in SPLITS}
+    for split, data in splits.items():
+        if data.size != splits["train"].size:
+            raise reader.fail(
+                f"{split}_maze", f"has maps of {data.size}, train_maze of {splits['train'].size}"
+            )
+    return MazeSplits(**splits, seed=seed, decimation=(float(decimation[0]), float(decimation[1])))
+
+
+def _scalar(reader: NpzReader, name: str) -> object:
+    value = reader.read(name)
+    if value.shape != ():
+        raise reader.fail(name, f"has shape {value.shape}, expected a single value")
+    return value.item()
+
+
+def _load_split(reader: NpzReader, split: str, mechanism: Mechanism) -> MazeData:
+    arrays = {}
+    for name, dtype in DTYPES.items():
+        array = arrays[name] = reader.read(f"{split}_{name}")
+        if array.dtype != dtype:
+            raise reader.fail(
+                f"{split}_{name}", f"is {array.dtype}, expected {np.dtype(dtype).name}"
+            )
+        if name == "maze" and array.ndim != 3:
+            raise reader.fail(f"{split}_maze", f"has shape {array.shape}, expected [n, H, W]")
+        states = (*arrays["maze"].shape, mechanism.num_orientations)
+        expected = {"maze": arrays["maze"].shape, "goal": (states[0], 3)}.get(name, states)
+        if array.shape != expected:
+            raise reader.fail(f"{split}_{name}", f"has shape {array.shape}, expected {expected}")
+    data = MazeData(mechanism=mechanism, **arrays)
+    if fault := _fault(data):
+        raise reader.fail(f"{split}_{fault[0]}", fault[1])
+    return data
+
+
+def _fault(data: MazeData) -> tuple[str, str] | None:
+    """The first array with impossible values and the reason; None if all is well."""
+    num_actions = data.mechanism.num_actions
+    fault = find_fault(data.maze, data.goal, num_orientations=data.mechanism.num_orientations)
+    if fault or not len(data):
+        return fault
+    if data.label.max() >= num_actions:
+        return "label", f"has action {data.label.max()}, but there are only {num_actions}"
+    if data.optimal.min() == 0 or data.optimal.max() >= 2**num_actions:
+        return "optimal", f"has a set that is empty or not of {num_actions} actions"
+    if not (data.optimal >> data.label & 1).all():
+        return "label", "has an action that is not in the set of optimal actions"
+    row, column, orientation = data.goal.T
+    if (data.spl[np.arange(len(data)), row, column, orientation] != 0).any() or (
+        np.count_nonzero(data.spl) != data.spl.size - len(data)
+    ):
+        return "spl", "is not 0 at the goals and at them alone"
+    if (data.spl[data.maze == 0] != UNREACHABLE).any():
+        return "spl", f"is not {UNREACHABLE} (no path) at all wall cells"
+    return None

@@ -1,0 +1,219 @@
+"""How good a policy is: success and optimality rates by path length, the baseline's measures.
+
+Everything is kept as counts, so that the scores of batches add up to the scores of the whole:
+`sum(parts, Scores.none())`.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
+from hvin_jax.tasks.rollouts import path_lengths
+
+# The paper's ranges (low, high] of the shortest path length for each maze size.
+SPL_RANGES = {15: ((0, 30), (30, 60), (60, 100)), 25: ((0, 60), (60, 130), (130, 230))}
+
+
+@dataclasses.dataclass(frozen=True)
+class RangeScore:
+    """The rates of the start states with low < SPL ≤ high.
+
+    Attributes:
+      low: the range begins above this.
+      high: the range ends with this.
+      count: number of start states.
+      success_rate: SR, the share that reach the goal; nan if there are no start states.
+      optimality_rate: OR, the share that reach it in SPL actions; nan if there are no start states.
+    """
+
+    low: int
+    high: int
+    count: int
+    success_rate: float
+    optimality_rate: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Scores:
+    """Counts over start states, and over mazes for the measures of the baseline code.
+
+    Attributes:
+      starts: int64 `[L]`, the number of start states with SPL = 0, 1, …, L − 1.
+      successes: int64 `[L]`, how many of these reach the goal.
+      optimal: int64 `[L]`, how many of these reach it in SPL actions.
+      mazes: number of mazes.
+      percent_optimal_sum: the sum over mazes of the baseline's %Opt.
+      percent_success_sum: the sum over mazes of the baseline's %Suc.
+      states: number of states, wall cells included.
+      errors: at how many of them the policy's action is not the label.
+    """
+
+    starts: np.ndarray
+    successes: np.ndarray
+    optimal: np.ndarray
+    mazes: int
+    percent_optimal_sum: float
+    percent_success_sum: float
+    states: int
+    errors: int
+
+    @classmethod
+    def none(cls) -> "Scores":
+        """The scores of no mazes at all."""
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(empty, empty, empty, 0, 0.0, 0.0, 0, 0)
+
+    def __add__(self, other: "Scores") -> "Scores":
+        return Scores(
+            starts=_add_histograms(self.starts, other.starts),
+            successes=_add_histograms(self.successes, other.successes),
+            optimal=_add_histograms(self.optimal, other.optimal),
+            mazes=self.mazes + other.mazes,
+            percent_optimal_sum=self.percent_optimal_sum + other.percent_optimal_sum,
+            percent_success_sum=self.percent_success_sum + other.percent_success_sum,
+            states=self.states + other.states,
+            errors=self.errors + other.errors,
+        )
+
+    def in_range(self, low: int, high: int) -> RangeScore:
+        """The rates of start states with low < SPL ≤ high."""
+        part = slice(low + 1, high + 1)
+        count = int(self.starts[part].sum())
+        return RangeScore(
+            low=low,
+            high=high,
+            count=count,
+            success_rate=_ratio(self.successes[part].sum(), count),
+            optimality_rate=_ratio(self.optimal[part].sum(), count),
+        )
+
+    def by_range(self, ranges: tuple[tuple[int, int], ...]) -> list[RangeScore]:
+        """`in_range` for each of some ranges, such as `SPL_RANGES[15]`."""
+        return [self.in_range(low, high) for low, high in ranges]
+
+    @property
+    def success_rate(self) -> float:
+        """SR over all start states."""
+        return self.in_range(0, len(self.starts)).success_rate
+
+    @property
+    def optimality_rate(self) -> float:
+        """OR over all start states."""
+        return self.in_range(0, len(self.starts)).optimality_rate
+
+    @property
+    def percent_optimal(self) -> float:
+        """The baseline's %Opt as a fraction, averaged over mazes.
+
+        The share of a maze's free states, goal included, whose path is as long as the shortest. As
+        in the baseline code, a state from which the goal can't be reached counts as optimal.
+        """
+        return _ratio(self.percent_optimal_sum, self.mazes)
+
+    @property
+    def percent_success(self) -> float:
+        """The baseline's %Suc as a fraction, averaged over mazes.
+
+        The share of a maze's free states, goal included, that reach the goal; one from which it
+        can't be reached is a failure.
+        """
+        return _ratio(self.percent_success_sum, self.mazes)
+
+    @property
+    def prediction_error(self) -> float:
+        """The share of all states, wall cells included, where the action is not the label."""
+        return _ratio(self.errors, self.states)
+
+    def curve(self) -> np.ndarray:
+        """The success rate at each SPL, float64 `[L]`, nan where there are no start states."""
+        with np.errstate(invalid="ignore"):
+            return self.successes / self.starts
+
+
+def evaluate(
+    policy: np.ndarray,
+    data: MazeData,
+    *,
+    step_limit: int | None = None,
+    one_start_seed: int | None = None,
+) -> Scores:
+    """Follows a policy from all free states that can reach the goal, the goal itself left out.
+
+    Args:
+      policy: int `[n, H, W, O]`, indices of actions.
+      data: the `n` mazes.
+      step_limit: whoever has not arrived after so many actions has failed; by default there is no
+        limit.
+      one_start_seed: if given, one start state is drawn per maze from this seed (and %Opt and %Suc
+        are of all states as ever).
+
+    Returns:
+      The scores.
+    """
+    if step_limit is not None and step_limit < 1:
+        raise ValueError(f"step_limit is {step_limit}, expected 1 or more, or None for no limit")
+    policy = np.asarray(policy)
+    length = path_lengths(policy, data.maze, data.goal, mechanism=data.mechanism)
+    if step_limit is not None:
+        length[length > step_limit] = UNREACHABLE
+    arrives, same_length = length != UNREACHABLE, length == data.spl
+    starts = start_states(data.spl)
+    if one_start_seed is not None:
+        starts = one_start(starts, seed=one_start_seed)
+
+    spl = data.spl[starts]
+    bins = int(spl.max()) + 1 if spl.size else 0
+    free = data.maze.astype(bool)[..., None]
+    open_states = data.mechanism.num_orientations * data.maze.sum(axis=(1, 2), dtype=np.int64)
+    return Scores(
+        starts=np.bincount(spl, minlength=bins),
+        successes=np.bincount(spl[arrives[starts]], minlength=bins),
+        optimal=np.bincount(spl[same_length[starts]], minlength=bins),
+        mazes=len(data),
+        percent_optimal_sum=float(((same_length & free).sum(axis=(1, 2, 3)) / open_states).sum()),
+        percent_success_sum=float(((arrives & free).sum(axis=(1, 2, 3)) / open_states).sum()),
+        states=policy.size,
+        errors=int((policy != data.label).sum()),
+    )
+
+
+def start_states(spl: np.ndarray) -> np.ndarray:
+    """The states that are a start: the goal can be reached and is not reached already.
+
+    Args:
+      spl: uint16 `[n, H, W, O]`, see `MazeData.spl`.
+
+    Returns:
+      bool `[n, H, W, O]`.
+    """
+    return (spl != 0) & (spl != UNREACHABLE)
+
+
+def one_start(starts: np.ndarray, *, seed: int) -> np.ndarray:
+    """One of the start states of each maze, all with equal probability.
+
+    Args:
+      starts: bool `[n, H, W, O]`.
+      seed: what the draws come from.
+
+    Returns:
+      bool `[n, H, W, O]` with a single state per maze, none where a maze has no start state.
+    """
+    flat = starts.reshape(len(starts), math.prod(starts.shape[1:]))
+    count = flat.sum(axis=1)
+    drawn = np.floor(np.random.default_rng(seed).random(len(flat)) * count).astype(np.int64)
+    rank = np.cumsum(flat, axis=1)
+    return (flat & (rank == drawn[:, None] + 1)).reshape(starts.shape)
+
+
+def _add_histograms(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    result = np.zeros(max(len(first), len(second)), dtype=np.int64)
+    result[: len(first)] += first
+    result[: len(second)] += second
+    return result
+
+
+def _ratio(part: float, whole: int) -> float:
+    return float(part / whole) if whole else float("nan")

@@ -1,0 +1,177 @@
+"""Maps of your own: from a text drawing, a 0/1 array or a black-and-white PNG, and back.
+
+A drawing has one character per cell: `#` wall, `.` free, `S` start, `G` goal, both free.
+
+    #######
+    #S..#.#
+    #.#.#.#
+    #.#..G#
+    #######
+"""
+
+import dataclasses
+import os
+import pathlib
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from hvin_jax.tasks.npz import atomic_write
+
+Cell = tuple[int, int]
+_DARK, _LIGHT = 64, 191  # grey levels up to here are black, from here on white
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnMap:
+    """A map and, if known, where to start and where to go.
+
+    Attributes:
+      maze: uint8 `[H, W]`, 1 = free, 0 = wall.
+      start: (row, column) or None.
+      goal: (row, column) or None.
+    """
+
+    maze: np.ndarray
+    start: Cell | None = None
+    goal: Cell | None = None
+
+    def __post_init__(self) -> None:
+        if self.maze.ndim != 2 or self.maze.size == 0:
+            raise ValueError(f"the map has shape {self.maze.shape}, expected [H, W]")
+        if not ((self.maze == 0) | (self.maze == 1)).all():
+            raise ValueError("the map has values other than 0 (wall) and 1 (free)")
+        height, width = self.maze.shape
+        for name, cell in (("start", self.start), ("goal", self.goal)):
+            if cell is None:
+                continue
+            row, column = cell
+            if not (0 <= row < height and 0 <= column < width):
+                raise ValueError(f"the {name} {cell} is outside of the {height}×{width} map")
+            if not self.maze[row, column]:
+                raise ValueError(f"the {name} {cell} is on a wall")
+
+
+def from_array(array: np.ndarray, *, start: Cell | None = None, goal: Cell | None = None) -> OwnMap:
+    """A map from an array `[H, W]` of any numeric type, 1 = free, 0 = wall."""
+    checked = OwnMap(np.asarray(array), start, goal)
+    return dataclasses.replace(checked, maze=checked.maze.astype(np.uint8))
+
+
+def from_text(text: str) -> OwnMap:
+    """A map from a drawing; empty lines around it are ignored."""
+    lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
+    if not any(lines):
+        raise ValueError("the drawing of the map is empty")
+    marks: dict[str, Cell] = {}
+    for row, line in enumerate(lines):
+        if len(line) != len(lines[0]):
+            raise ValueError(
+                f"line {row + 1} of the map has {len(line)} cells, the first has {len(lines[0])}: "
+                "all must be equally long"
+            )
+        for column, character in enumerate(line):
+            where = f"in line {row + 1}, column {column + 1} of the map"
+            if character not in "#.SG":
+                raise ValueError(
+                    f"unknown character {character!r} {where}: expected # (wall), . (free), "
+                    "S (start) or G (goal)"
+                )
+            if character in "SG":
+                if character in marks:
+                    raise ValueError(f"a second {character} {where}: there can be only one")
+                marks[character] = (row, column)
+    maze = np.array([[character != "#" for character in line] for line in lines], dtype=np.uint8)
+    return OwnMap(maze, marks.get("S"), marks.get("G"))
+
+
+def to_text(own_map: OwnMap, *, path: np.ndarray | None = None) -> str:
+    """The drawing of a map.
+
+    Args:
+      own_map: the map.
+      path: int `[k, 2 or 3]`, (row, column, …) of cells that are drawn as `*`. A drawing with a
+        path is for reading; `from_text` does not take it.
+
+    Returns:
+      Lines of characters, each with a line end.
+    """
+    picture = np.where(own_map.maze != 0, ".", "#")
+    if path is not None:
+        picture[path[:, 0], path[:, 1]] = "*"
+    for character, cell in (("S", own_map.start), ("G", own_map.goal)):
+        if cell is not None:
+            picture[cell] = character
+    return "".join("".join(row) + "\n" for row in picture)
+
+
+def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
+    """A map from a black (wall) and white (free) image.
+
+    Args:
+      path: the file; transparent parts count as white.
+      cell: how many pixels wide and high a cell of the map is.
+
+    Returns:
+      The map, without start and goal.
+    """
+    try:
+        with Image.open(path) as image:
+            coloured = image.convert("RGBA")
+    except UnidentifiedImageError as error:
+        raise ValueError(f"{path} is not an image") from error
+    paper = Image.new("RGBA", coloured.size, "white")
+    grey = np.asarray(Image.alpha_composite(paper, coloured).convert("L"))
+    if cell < 1 or grey.shape[0] % cell or grey.shape[1] % cell:
+        raise ValueError(
+            f"{path} has {grey.shape[0]}×{grey.shape[1]} pixels, not a grid of {cell}×{cell} cells"
+        )
+    if (between := (grey > _DARK) & (grey < _LIGHT)).any():
+        row, column = (int(i) for i in np.argwhere(between)[0])
+        raise ValueError(
+            f"{path}: the pixel in row {row}, column {column} is grey ({grey[row, column]}/255), "
+            "expected black for walls and white for free cells"
+        )
+    free = (grey >= _LIGHT).astype(np.uint8)
+    maze = np.ascontiguousarray(free[::cell, ::cell])
+    if not np.array_equal(maze.repeat(cell, axis=0).repeat(cell, axis=1), free):
+        raise ValueError(f"{path}: some cells of {cell}×{cell} pixels are black and white at once")
+    return OwnMap(maze)
+
+
+def to_png(own_map: OwnMap, path: str | os.PathLike[str], *, cell: int = 1) -> None:
+    """Writes a map as a black-and-white image; start and goal are not in it.
+
+    Args:
+      own_map: the map.
+      path: where to.
+      cell: how many pixels wide and high a cell of the map is.
+    """
+    pixels = (own_map.maze * np.uint8(255)).repeat(cell, axis=0).repeat(cell, axis=1)
+    with atomic_write(path) as file:
+        Image.fromarray(pixels).convert("1").save(file, format="PNG")
+
+
+def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
+    """A map from a file: `.txt` a drawing, `.png` an image, `.npy` an array.
+
+    Args:
+      path: the file.
+      cell: for images, how many pixels wide and high a cell of the map is.
+
+    Returns:
+      The map.
+    """
+    kind = pathlib.Path(path).suffix.lower()
+    if not os.path.isfile(path):
+        raise ValueError(f"{path}: there is no such file")
+    if kind == ".png":
+        return from_png(path, cell=cell)
+    try:
+        if kind == ".txt":
+            return from_text(pathlib.Path(path).read_text(encoding="utf-8"))
+        if kind == ".npy":
+            return from_array(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    raise ValueError(f"{path}: a map is a .txt drawing, a .png image or a .npy array, not {kind!r}")

@@ -1,0 +1,125 @@
+"""Following a policy from every state of every maze at once.
+
+Under a policy each state has one successor, so a maze becomes a graph of pointers with the goal
+pointing at itself. Doubling the pointers k times follows 2ᵏ actions; after log₂ S doublings whoever
+is not at the goal never gets there.
+"""
+
+import numpy as np
+
+from hvin_jax.tasks.maze_data import UNREACHABLE
+from hvin_jax.tasks.mechanisms import Mechanism, step
+
+# Mazes followed at once, so that their pointers stay in the cache.
+BLOCK = 64
+
+
+def path_lengths(
+    policy: np.ndarray, maze: np.ndarray, goal: np.ndarray, *, mechanism: Mechanism
+) -> np.ndarray:
+    """The number of actions after which a policy first reaches the goal.
+
+    Args:
+      policy: int `[n, H, W, O]`, indices of actions.
+      maze: `[n, H, W]`, 1 = free, 0 = wall.
+      goal: int `[n, 3]`, (row, column, orientation).
+      mechanism: how the agent moves.
+
+    Returns:
+      uint16 `[n, H, W, O]`: 0 at the goal, `UNREACHABLE` at wall cells, where the goal is never
+      reached, and where it takes so many actions that 16 bits can't hold them.
+    """
+    check_policy(policy, shape=(*maze.shape, mechanism.num_orientations), mechanism=mechanism)
+    lengths = np.empty(policy.shape, dtype=np.uint16)
+    for start in range(0, len(maze), BLOCK):
+        block = slice(start, start + BLOCK)
+        lengths[block] = _follow(policy[block], maze[block], goal[block], mechanism)
+    return lengths
+
+
+def _follow(
+    policy: np.ndarray, maze: np.ndarray, goal: np.ndarray, mechanism: Mechanism
+) -> np.ndarray:
+    n, num_states = len(maze), policy[0].size
+    following = step(maze, np.arange(num_states)[None], policy.reshape(n, -1), mechanism=mechanism)
+    following += np.arange(n)[:, None] * num_states
+    goals = np.ravel_multi_index((np.arange(n), *goal.T), policy.shape)
+    pointer = following.ravel()
+    pointer[goals] = goals
+    at_goal = np.zeros(pointer.size, dtype=bool)
+    at_goal[goals] = True
+    length = (~at_goal).astype(
+        np.int32
+    )  # the length of the part of the path that the pointer jumps
+    followed = 1
+    while followed < num_states:
+        jump = np.take(pointer, pointer)
+        if np.array_equal(jump, pointer):
+            break
+        length += np.take(length, pointer)
+        pointer = jump
+        followed *= 2
+    arrives = np.take(at_goal, pointer) & np.repeat(maze.ravel() != 0, mechanism.num_orientations)
+    return np.where(arrives, np.minimum(length, UNREACHABLE), UNREACHABLE).reshape(policy.shape)
+
+
+def follow(
+    policy: np.ndarray,
+    maze: np.ndarray,
+    start: tuple[int, int, int],
+    goal: tuple[int, int, int],
+    *,
+    mechanism: Mechanism,
+) -> np.ndarray:
+    """The path that a policy takes through one maze.
+
+    Args:
+      policy: int `[H, W, O]`, indices of actions.
+      maze: `[H, W]`, 1 = free, 0 = wall.
+      start: (row, column, orientation).
+      goal: (row, column, orientation).
+      mechanism: how the agent moves.
+
+    Returns:
+      int32 `[k + 1, 3]`: the states from the start on. The last one is the goal, or the first state
+      that repeats an earlier one: from there on the agent goes round in circles.
+    """
+    check_policy(policy, shape=(*maze.shape, mechanism.num_orientations), mechanism=mechanism)
+    for name, state in (("start", start), ("goal", goal)):
+        if len(state) != 3 or not all(
+            0 <= value < size for value, size in zip(state, policy.shape, strict=True)
+        ):
+            raise ValueError(
+                f"{name} {state} is not a (row, column, orientation) within {policy.shape}"
+            )
+    end = int(np.ravel_multi_index(goal, policy.shape))
+    following = step(
+        maze[None], np.arange(policy.size)[None], policy.reshape(1, -1), mechanism=mechanism
+    )[0]
+    path = [int(np.ravel_multi_index(start, policy.shape))]
+    visited: set[int] = set()
+    while path[-1] != end and path[-1] not in visited:
+        visited.add(path[-1])
+        path.append(int(following[path[-1]]))
+    return np.stack(np.unravel_index(path, policy.shape), axis=1).astype(np.int32)
+
+
+def check_policy(policy: np.ndarray, *, shape: tuple[int, ...], mechanism: Mechanism) -> None:
+    """Raises an error that says what is wrong with a policy.
+
+    Args:
+      policy: what should be an integer array of that shape with indices of actions.
+      shape: `[n, H, W, O]` or `[H, W, O]`.
+      mechanism: how the agent moves.
+    """
+    if policy.shape != shape:
+        raise ValueError(f"the policy has shape {policy.shape}, expected {shape}")
+    if not np.issubdtype(policy.dtype, np.integer):
+        raise ValueError(
+            f"the policy is {policy.dtype}, expected indices of actions: take the argmax of logits"
+        )
+    if policy.size and not (policy.min() >= 0 and policy.max() < mechanism.num_actions):
+        raise ValueError(
+            f"the policy has actions from {policy.min()} to {policy.max()}, but {mechanism.name} "
+            f"has actions 0 to {mechanism.num_actions - 1}"
+        )

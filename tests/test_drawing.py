@@ -1,0 +1,156 @@
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
+
+from hvin_jax.tasks import drawing, shapes
+from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.mechanisms import MECHANISMS
+from hvin_jax.tasks.own_maps import from_text
+
+WALL, FREE = np.array(to_rgb("#2b3440")), np.array(to_rgb("#faf8f3"))
+
+
+def _render(figure):
+    """The picture and a function that gives the colour at (row, column) of some axes."""
+    figure.canvas.draw()
+    picture = np.asarray(figure.canvas.buffer_rgba())[..., :3] / 255
+
+    def colour(axes, row, column):
+        x, y = axes.transData.transform((column, row))
+        return picture[picture.shape[0] - 1 - round(y), round(x)]
+
+    return colour
+
+
+def _near(first, second, tolerance=0.02):
+    return bool(np.abs(np.asarray(first) - second).max() < tolerance)
+
+
+@pytest.fixture
+def figure():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    result = Figure(figsize=(4, 4))
+    FigureCanvasAgg(result)
+    return result
+
+
+@pytest.fixture
+def own():
+    return from_text("#####\n#S..#\n#.#.#\n#.#G#\n#####")
+
+
+def test_a_maze_with_a_path(figure, own):
+    axes = figure.add_subplot()
+    path = np.array([[1, 1], [1, 2], [1, 3], [2, 3], [3, 3]])
+    drawing.draw_maze(axes, own.maze, start=own.start, goal=own.goal, path=path)
+    colour = _render(figure)
+    for row in range(5):
+        for column in range(5):
+            marked = [row, column] in path.tolist()
+            expected = WALL if own.maze[row, column] == 0 else FREE
+            assert _near(colour(axes, row, column), expected) != marked
+    green, red = colour(axes, 1, 1), colour(axes, 3, 3)
+    assert green.argmax() == 1
+    assert red.argmax() == 0
+    # The path is narrower than a cell and gets brighter on its way.
+    assert _near(colour(axes, 1.35, 2), FREE)
+    assert colour(axes, 2, 3).sum() > colour(axes, 1, 2).sum()
+
+
+def test_values_and_arrows(figure, own):
+    axes = figure.add_subplot()
+    values = np.linspace(0, 1, 25).reshape(5, 5)
+    values[1, 2] = np.nan
+    drawing.draw_values(axes, values, own.maze)
+    colour = _render(figure)
+    assert _near(colour(axes, 2, 2), WALL)
+    assert _near(colour(axes, 1, 2), FREE)
+    assert colour(axes, 3, 3).sum() > colour(axes, 1, 1).sum()
+    # Arrows to the south at all cells: white in the middle and below, not at the sides.
+    policy = np.full((5, 5, 1), 3)
+    drawing.draw_policy(axes, policy, own.maze, mechanism=MECHANISMS["news"])
+    colour = _render(figure)
+    for row, column in ((1, 1), (3, 3), (1, 3)):
+        assert colour(axes, row, column).min() > 0.85
+        assert colour(axes, row + 0.2, column).min() > 0.85
+        assert colour(axes, row, column + 0.3).min() < 0.85
+    assert _near(colour(axes, 2, 2), WALL)
+
+
+def test_signs_point_where_they_should():
+    tip = shapes.arrow(1.0)[0]
+    assert tip.tolist() == [0, -0.5]
+    for towards, expected in (((-1, 0), (0, -0.5)), ((0, 1), (0.5, 0)), ((1, 0), (0, 0.5))):
+        assert shapes.turned(shapes.arrow(1.0), towards)[0] == pytest.approx(expected, abs=1e-9)
+    assert shapes.turned(shapes.arrow(1.0), (1, -1))[0] == pytest.approx((-0.354, 0.354), abs=1e-3)
+    # The tip of a bent arrow is its farthest point to the right, or to the left.
+    right, left = (shapes.bent_arrow(1.0, clockwise=clockwise) for clockwise in (True, False))
+    assert right[:, 0].argmax() == left[:, 0].argmin() == 10
+    ahead, turn_right, turn_left = (
+        drawing._action_sign(MECHANISMS["diffdrive"], 1, action) for action in range(3)
+    )
+    # Facing east: ahead is right, a right turn ends below, a left turn above.
+    assert ahead[0] == pytest.approx((0.36, 0))
+    assert turn_right[10, 1] > 0.2
+    assert turn_left[10, 1] < -0.2
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("size", [(9, 9), (7, 15), (13, 6)])
+def test_whole_figures(tmp_path, name, size):
+    data = make_mazes(
+        law=MazeLaw(size), mechanism=MECHANISMS[name], train=5, valid=0, test=0, seed=0
+    ).train
+    drawing.save_figure(drawing.mazes_figure(data, columns=3, title="mazes"), tmp_path / "a.png")
+    figure = drawing.value_figure(
+        -data.spl[0].astype(float),
+        data.maze[0],
+        mechanism=data.mechanism,
+        start=(1, 1, 0),
+        goal=data.goal[0].tolist(),
+        path=np.array([[1, 1, 0]]),
+        policy=data.label[0],
+        title="values",
+    )
+    assert len(figure.axes) == data.mechanism.num_orientations + 2  # maze and scale of colours
+    drawing.save_figure(figure, tmp_path / "b.png")
+    drawing.save_figure(figure, tmp_path / "c.svg")
+    for picture in ("a.png", "b.png"):
+        with Image.open(tmp_path / picture) as image:
+            assert min(image.size) > 200
+            assert len(image.convert("RGB").getcolors(2**24)) > 50
+    assert (tmp_path / "c.svg").read_text().startswith("<?xml")
+
+
+def test_no_display_is_needed(tmp_path):
+    """Not even when the environment asks for a window."""
+    script = (
+        "import numpy as np; from hvin_jax.tasks import drawing, mechanisms\n"
+        "figure = drawing.value_figure(np.eye(3)[..., None], np.ones((3, 3)),"
+        " mechanism=mechanisms.MECHANISMS['news'])\n"
+        "drawing.save_figure(figure, 'a.png')\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    environment |= {"MPLBACKEND": "tkagg", "PYTHONPATH": str(pathlib.Path(__file__).parents[1])}
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, check=True)
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.size[0] > 500
+
+
+def test_mistakes_are_explained(tmp_path):
+    data = make_mazes(
+        law=MazeLaw((5, 5)), mechanism=MECHANISMS["news"], train=1, valid=0, test=0, seed=0
+    )
+    with pytest.raises(ValueError, match="there are no mazes to draw"):
+        drawing.mazes_figure(data.test)
+    with pytest.raises(ValueError, match="can't draw to 'xyz', expected one of"):
+        drawing.save_figure(drawing.mazes_figure(data.train), tmp_path / "a.xyz")
