@@ -22,7 +22,11 @@ class HighwayNetwork(LatentPlanner):
     block_depth: int = 5
 
     def plan(
-        self, mdp: ConvMDP, observed: jax.Array, train: bool, example_index: jax.Array | None,
+        self,
+        mdp: ConvMDP,
+        observed: jax.Array,
+        train: bool,
+        example_index: jax.Array | None,
         diagnostics: bool,
     ) -> PlanOutput:
         """Greedy chains under an aggregate gate, without a filter gate."""
@@ -30,8 +34,14 @@ class HighwayNetwork(LatentPlanner):
         alpha = self.param("alpha", nn.initializers.ones, (self.num_blocks,))
         actions = flatten_layers(
             highway_vi(
-                None, mdp, num_blocks=self.num_blocks, block_depth=self.block_depth, alpha=alpha,
-                filter_gate=False, return_values=diagnostics, return_actions=diagnostics,
+                None,
+                mdp,
+                num_blocks=self.num_blocks,
+                block_depth=self.block_depth,
+                alpha=alpha,
+                filter_gate=False,
+                return_values=diagnostics,
+                return_actions=diagnostics,
             )
         )
         return actions
@@ -70,7 +80,11 @@ class HighwayVIN(LatentPlanner):
     learned_gate: bool = False
 
     def plan(
-        self, mdp: ConvMDP, observed: jax.Array, train: bool, example_index: jax.Array | None,
+        self,
+        mdp: ConvMDP,
+        observed: jax.Array,
+        train: bool,
+        example_index: jax.Array | None,
         diagnostics: bool,
     ) -> PlanOutput:
         """Highway value iteration in the latent MDP."""
@@ -133,7 +147,12 @@ def learned_policy(
 
 
 def learned_gate(
-    alpha: jax.Array, weights: jax.Array, observed: jax.Array, values: jax.Array, *, block: jax.Array
+    alpha: jax.Array,
+    weights: jax.Array,
+    observed: jax.Array,
+    values: jax.Array,
+    *,
+    block: jax.Array,
 ) -> jax.Array:
     """A = softmax(α V' + U φ) over the depths, `[N_b, B, H, W, O]`."""
     bias = jnp.einsum("bhwc,dco->dbhwo", observed, weights[block])

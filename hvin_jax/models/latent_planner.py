@@ -35,7 +35,11 @@ class LatentPlanner(nn.Module):
     tie_kernels: bool = False
 
     def plan(
-        self, mdp: ConvMDP, observed: jax.Array, train: bool, example_index: jax.Array | None,
+        self,
+        mdp: ConvMDP,
+        observed: jax.Array,
+        train: bool,
+        example_index: jax.Array | None,
         diagnostics: bool,
     ) -> PlanOutput:
         """Plans in the latent MDP."""

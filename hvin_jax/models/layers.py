@@ -49,6 +49,4 @@ def observation(maze: Any, goal: Any, num_orientations: int) -> jax.Array:
     maze, goal = jnp.asarray(maze), jnp.asarray(goal)
     checks.check_rank("maze", maze, 3, "[B, H, W]")
     checks.check_shape("goal", goal.shape, (*maze.shape, num_orientations), "[B, H, W, O]")
-    return jnp.concatenate(
-        [maze[..., None].astype(jnp.float32), goal.astype(jnp.float32)], axis=-1
-    )
+    return jnp.concatenate([maze[..., None].astype(jnp.float32), goal.astype(jnp.float32)], axis=-1)

@@ -16,7 +16,11 @@ class VIN(LatentPlanner):
     depth: int = 20
 
     def plan(
-        self, mdp: ConvMDP, observed: jax.Array, train: bool, example_index: jax.Array | None,
+        self,
+        mdp: ConvMDP,
+        observed: jax.Array,
+        train: bool,
+        example_index: jax.Array | None,
         diagnostics: bool,
     ) -> PlanOutput:
         """Value iteration; there is nothing to explore."""

@@ -40,7 +40,9 @@ def kernel_rows(kernel: jax.Array) -> jax.Array:
 
 def row_index(actions: jax.Array, num_actions: int) -> jax.Array:
     """The place of each state's action among all `O·A` of them; actions are `[..., O]`."""
-    return actions + num_actions * lax.broadcasted_iota(actions.dtype, actions.shape, actions.ndim - 1)
+    return actions + num_actions * lax.broadcasted_iota(
+        actions.dtype, actions.shape, actions.ndim - 1
+    )
 
 
 def convolve(maps: jax.Array, kernel: jax.Array) -> jax.Array:
@@ -49,9 +51,7 @@ def convolve(maps: jax.Array, kernel: jax.Array) -> jax.Array:
     return responses.reshape(*maps.shape[:-1], *kernel.shape[-2:])
 
 
-def greedy(
-    q_reward: jax.Array, kernel: jax.Array, value: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def greedy(q_reward: jax.Array, kernel: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`max_a Q` and the first action that attains it, both `[B, H, W, O]`."""
 
     def whole(
@@ -194,6 +194,4 @@ def _add_outer_products(
     def by_example(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         return lax.scan(lambda grad, x: (whole(grad, *x), None), rows_grad, x)[0]
 
-    return lax.platform_dependent(
-        rows_grad, rows, index, cotangent, cpu=by_example, default=whole
-    )
+    return lax.platform_dependent(rows_grad, rows, index, cotangent, cpu=by_example, default=whole)

@@ -242,7 +242,10 @@ def _highway_vi(
                 ve_actions = jnp.repeat(ve_actions, num_policies, axis=0)
             layers = ve_actions.reshape(-1, *mdp.value_shape)
             actions = jnp.concatenate([actions, layers.astype(actions.dtype)])
-        return (value, sink), (value if return_values else None, actions if return_actions else None)
+        return (value, sink), (
+            value if return_values else None,
+            actions if return_actions else None,
+        )
 
     indices = jnp.arange(alpha.shape[0])
     (value, _), (values, actions) = lax.scan(block, (v0, mdp), (indices, (alpha, alpha_tilde)))
