@@ -24,7 +24,7 @@ from hvin_jax.planning.windows import unwindows, windows
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
 _TILE_BYTES = 12 * 2**20
 # On CPU, about this many bytes of outer products are made and added at a time.
-_UPDATE_BYTES = 512 * 2**10
+_UPDATE_BYTES = 384 * 2**10
 
 
 def kernel_matrix(kernel: jax.Array) -> jax.Array:
