@@ -32,7 +32,7 @@ class HighwayNetwork(LatentPlanner):
         """Greedy chains under an aggregate gate, without a filter gate."""
         del observed, train, example_index
         alpha = self.param("alpha", nn.initializers.ones, (self.num_blocks,))
-        actions = flatten_layers(
+        return flatten_layers(
             highway_vi(
                 None,
                 mdp,
@@ -44,7 +44,6 @@ class HighwayNetwork(LatentPlanner):
                 return_actions=diagnostics,
             )
         )
-        return actions
 
 
 class HighwayVIN(LatentPlanner):

@@ -1,8 +1,8 @@
-"""Value iteration and highway value iteration in anything that satisfies `MDP`."""
+"""Highway value iteration in anything that satisfies `MDP`: a scan over highway blocks."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,65 +10,11 @@ from jax import lax
 from jax.tree_util import Partial
 
 from hvin_jax.planning import checks
-from hvin_jax.planning.chain import chain
+from hvin_jax.planning.chain import Exploration, chain
 from hvin_jax.planning.gates import Gate, aggregate
-from hvin_jax.planning.mdp import MDP, zero_value
+from hvin_jax.planning.mdp import MDP
 from hvin_jax.planning.policies import Policy, explore
-
-
-class PlanOutput(NamedTuple):
-    """What a planner returns.
-
-    Attributes:
-      value: the final value, of shape `mdp.value_shape`.
-      values: when asked for, the value after each block (or iteration), `[num_blocks, ...]`.
-      actions: when asked for, the action taken by each layer, integers. `value_iteration`:
-        `[num_iterations, ...]`. `highway_vi`: `[num_blocks, 1 + num_policies·(block_depth - 1),
-        ...]`, the VI module first, then the VE modules chain by chain; the most probable
-        action where a learnable policy mixes them.
-    """
-
-    value: jax.Array
-    values: jax.Array | None = None
-    actions: jax.Array | None = None
-
-
-def value_iteration(
-    mdp: MDP,
-    *,
-    num_iterations: int,
-    v0: jax.Array | None = None,
-    return_values: bool = False,
-    return_actions: bool = False,
-) -> PlanOutput:
-    """Value iteration: V⁽ⁿ⁺¹⁾ = B V⁽ⁿ⁾.
-
-    Args:
-      mdp: the MDP.
-      num_iterations: the number of backups, at least 1.
-      v0: the value to start from, of shape `mdp.value_shape`; zeros by default.
-      return_values: whether to return the value after each iteration.
-      return_actions: whether to return the greedy action of each iteration.
-
-    Returns:
-      A `PlanOutput`.
-    """
-    checks.check_at_least("num_iterations", num_iterations, 1)
-    return _value_iteration(
-        mdp, _start(mdp, v0), int(num_iterations), bool(return_values), bool(return_actions)
-    )
-
-
-@partial(jax.jit, static_argnums=(2, 3, 4))
-def _value_iteration(
-    mdp: MDP, v0: jax.Array, num_iterations: int, return_values: bool, return_actions: bool
-) -> PlanOutput:
-    values, actions, _ = chain(num_iterations, lax.stop_gradient(mdp), mdp, v0, None)
-    return PlanOutput(
-        value=values[-1],
-        values=values if return_values else None,
-        actions=actions if return_actions else None,
-    )
+from hvin_jax.planning.value_iteration import PlanOutput, start_value
 
 
 def highway_vi(
@@ -143,7 +89,7 @@ def highway_vi(
     static_epsilon = float(epsilon) if isinstance(epsilon, int | float) else None
     traced_epsilon = jnp.asarray(epsilon)
     checks.check_rank("epsilon", traced_epsilon, 0, "[]")
-    start = _start(mdp, v0)
+    start = start_value(mdp, v0)
     return _highway_vi(
         key,
         mdp,
@@ -200,20 +146,16 @@ def _highway_vi(
     num_chains = 1 if greedy and policy is None else num_policies
     num_ve = block_depth - 1
 
-    def ve_chain(carry: Any, chain_index: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
-        sink, first, block = carry
-        if policy is not None:
-            values, actions = _policy_chain(mdp, first, policy, block, chain_index, num_ve)
-        else:
-            exploration = None
-            if key is not None:
-                noise_key = jax.random.fold_in(jax.random.fold_in(key, block), chain_index)
-                rate = traced_epsilon if epsilon is None else epsilon
-                exploration = explore(
-                    noise_key, mdp, length=num_ve, epsilon=rate, example_index=example_index
-                )
-            values, actions, sink = chain(num_ve, frozen, sink, first, exploration)
-        return (sink, first, block), (values, actions)
+    def noise(block: jax.Array, chain_index: jax.Array) -> Exploration | None:
+        if key is None:
+            return None
+        return explore(
+            jax.random.fold_in(jax.random.fold_in(key, block), chain_index),
+            mdp,
+            length=num_ve,
+            epsilon=traced_epsilon if epsilon is None else epsilon,
+            example_index=example_index,
+        )
 
     @partial(jax.checkpoint, prevent_cse=False)
     def gates(first: jax.Array, later: jax.Array, temperatures: Any, block: jax.Array) -> jax.Array:
@@ -230,16 +172,23 @@ def _highway_vi(
     def block(carry: tuple[jax.Array, MDP], x: Any) -> tuple[Any, Any]:
         value, sink = carry
         index, temperatures = x
-        firsts, actions, sink = chain(1, frozen, sink, value, None)
-        value = first = firsts[0]
+        values, actions, sink = chain(1, frozen, sink, value, None)
+        value = first = values[0]
+
+        def ve_chain(sink: MDP, chain_index: jax.Array) -> tuple[MDP, Any]:
+            if policy is not None:
+                return sink, _policy_chain(mdp, first, policy, index, chain_index, num_ve)
+            exploration = noise(index, chain_index)
+            values, actions, sink = chain(num_ve, frozen, sink, first, exploration)
+            return sink, (values, actions)
+
         if num_ve > 0:
-            chains = jnp.arange(num_chains)
-            (sink, _, _), (later, ve_actions) = lax.scan(ve_chain, (sink, first, index), chains)
+            sink, (later, ve_actions) = lax.scan(ve_chain, sink, jnp.arange(num_chains))
             value = gates(first, later, temperatures, index)
             if num_chains < num_policies:
                 ve_actions = jnp.repeat(ve_actions, num_policies, axis=0)
-            layers = ve_actions.reshape(-1, *mdp.value_shape)
-            actions = jnp.concatenate([actions, layers.astype(actions.dtype)])
+            layers = ve_actions.reshape(-1, *mdp.value_shape).astype(actions.dtype)
+            actions = jnp.concatenate([actions, layers])
         return (value, sink), (
             value if return_values else None,
             actions if return_actions else None,
@@ -268,14 +217,6 @@ def _policy_chain(
 
 def _as_pytree(function: Callable[..., jax.Array] | None) -> Partial | None:
     return Partial(function) if function is not None else None
-
-
-def _start(mdp: MDP, v0: jax.Array | None) -> jax.Array:
-    if v0 is None:
-        return zero_value(mdp)
-    v0 = jnp.asarray(v0)
-    checks.check_shape("v0", v0.shape, mdp.value_shape, "value_shape")
-    return v0
 
 
 def _per_block(

@@ -1,0 +1,77 @@
+"""Value iteration in anything that satisfies `MDP`."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from hvin_jax.planning import checks
+from hvin_jax.planning.chain import chain
+from hvin_jax.planning.mdp import MDP, zero_value
+
+
+class PlanOutput(NamedTuple):
+    """What a planner returns.
+
+    Attributes:
+      value: the final value, of shape `mdp.value_shape`.
+      values: when asked for, the value after each block (or iteration), `[num_blocks, ...]`.
+      actions: when asked for, the action taken by each layer, integers. `value_iteration`:
+        `[num_iterations, ...]`. `highway_vi`: `[num_blocks, 1 + num_policies·(block_depth - 1),
+        ...]`, the VI module first, then the VE modules chain by chain; the most probable
+        action where a learnable policy mixes them.
+    """
+
+    value: jax.Array
+    values: jax.Array | None = None
+    actions: jax.Array | None = None
+
+
+def value_iteration(
+    mdp: MDP,
+    *,
+    num_iterations: int,
+    v0: jax.Array | None = None,
+    return_values: bool = False,
+    return_actions: bool = False,
+) -> PlanOutput:
+    """Value iteration: V⁽ⁿ⁺¹⁾ = B V⁽ⁿ⁾.
+
+    Args:
+      mdp: the MDP.
+      num_iterations: the number of backups, at least 1.
+      v0: the value to start from, of shape `mdp.value_shape`; zeros by default.
+      return_values: whether to return the value after each iteration.
+      return_actions: whether to return the greedy action of each iteration.
+
+    Returns:
+      A `PlanOutput`.
+    """
+    checks.check_at_least("num_iterations", num_iterations, 1)
+    return _value_iteration(
+        mdp, start_value(mdp, v0), int(num_iterations), bool(return_values), bool(return_actions)
+    )
+
+
+@partial(jax.jit, static_argnums=(2, 3, 4))
+def _value_iteration(
+    mdp: MDP, v0: jax.Array, num_iterations: int, return_values: bool, return_actions: bool
+) -> PlanOutput:
+    values, actions, _ = chain(num_iterations, lax.stop_gradient(mdp), mdp, v0, None)
+    return PlanOutput(
+        value=values[-1],
+        values=values if return_values else None,
+        actions=actions if return_actions else None,
+    )
+
+
+def start_value(mdp: MDP, v0: jax.Array | None) -> jax.Array:
+    """The value to start from: `v0` after a check, or zeros."""
+    zero = zero_value(mdp)
+    if v0 is None:
+        return zero
+    v0 = jnp.asarray(v0)
+    checks.check_shape("v0", v0.shape, zero.shape, "value_shape")
+    return v0.astype(zero.dtype)
