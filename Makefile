@@ -30,8 +30,9 @@ format: $(STAMP)  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## time and memory of the planners (about 15 minutes on 2 cores)
+bench: $(STAMP)  ## time and memory of planners and mazes (about 15 minutes on 2 cores)
 	$(BIN)/python -m benchmarks.planner
+	$(BIN)/python -m benchmarks.mazes
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

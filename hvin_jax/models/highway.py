@@ -1,5 +1,7 @@
 """Highway network and highway VIN: VI and VE modules in blocks with gates."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -162,7 +164,8 @@ def flatten_layers(output: PlanOutput) -> PlanOutput:
     """Counts the layers of all blocks in one row: `[N_B, n, ...]` actions to `[N_B·n, ...]`."""
     if output.actions is None:
         return output
-    return output._replace(actions=output.actions.reshape(-1, *output.actions.shape[2:]))
+    layers = output.actions.reshape(-1, *output.actions.shape[2:])
+    return dataclasses.replace(output, actions=layers)
 
 
 def typed_key(key: jax.Array) -> jax.Array:

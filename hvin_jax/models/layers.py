@@ -1,7 +1,8 @@
 """What all models share: initialisers, input checks, the output type."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,9 @@ from hvin_jax.planning import checks
 Initializer = Callable[..., jax.Array]
 
 
-class PlannerOutput(NamedTuple):
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PlannerOutput:
     """What every model returns.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Value iteration in anything that satisfies `MDP`."""
 
+import dataclasses
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,9 @@ from hvin_jax.planning.chain import chain
 from hvin_jax.planning.mdp import MDP, zero_value
 
 
-class PlanOutput(NamedTuple):
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PlanOutput:
     """What a planner returns.
 
     Attributes:
