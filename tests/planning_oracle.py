@@ -228,7 +228,7 @@ def highway_vi(
 
 
 def correlate(maps, kernel):
-    """`[B, H, W, I]` and `[F, F, I, ...]` to `[B, H, W, ...]`: each cell's F × F patch, zero padded."""
+    """`[B, H, W, I]` and `[F, F, I, ...]` to `[B, H, W, ...]`: sums over zero-padded patches."""
     batch, height, width, channels = maps.shape
     size = len(kernel)
     out = np.zeros((batch, height, width, *kernel.shape[3:]))

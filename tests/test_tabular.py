@@ -240,9 +240,7 @@ def test_highway_vi_converges_whatever_it_explores(settings):
 
     @over_mdps
     def plan(mdp, key, v0):
-        return hvin_jax.highway_vi(
-            key, mdp, num_blocks=800, block_depth=4, v0=v0, **settings
-        ).value
+        return hvin_jax.highway_vi(key, mdp, num_blocks=800, block_depth=4, v0=v0, **settings).value
 
     np.testing.assert_allclose(plan(*tables, keys, starts), optimal, atol=1e-6)
 
@@ -253,9 +251,7 @@ def test_without_the_filter_gate_highway_vi_misses_the_optimum():
 
     @over_mdps
     def plan(mdp, key):
-        return hvin_jax.highway_vi(
-            key, mdp, num_blocks=800, block_depth=4, filter_gate=False
-        ).value
+        return hvin_jax.highway_vi(key, mdp, num_blocks=800, block_depth=4, filter_gate=False).value
 
     assert (norm(plan(*tables, keys) - optimal) > 0.1).mean() > 0.5
 
