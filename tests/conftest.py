@@ -1,5 +1,11 @@
 """Strict settings for every test: what a careless user would trip over should fail here first."""
 
+import os
+
+# The tests compile much and compute little. Without the compiler's last optimisations they take
+# half as long, the random numbers above all; read when JAX first touches a device.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+
 import jax
 import pytest
 

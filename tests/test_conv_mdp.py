@@ -15,8 +15,6 @@ from hvin_jax.planning import conv_backup
 from hvin_jax.planning.windows import unwindows, windows
 
 assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
-# Most of the time here goes into compiling: less optimised code, and less of a wait.
-quick_jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 # (B, H, W, O, A, F): not square, one orientation, one example, one action, kernel beyond the map.
 SHAPES = [
@@ -170,7 +168,7 @@ def gradients(function, args, weights):
         return jnp.sum(weights * result), (result, by_product)
 
     argnums = tuple(range(len(args)))
-    grads, (result, by_product) = quick_jit(jax.grad(loss, argnums, has_aux=True))(*args)
+    grads, (result, by_product) = jax.jit(jax.grad(loss, argnums, has_aux=True))(*args)
     return result, grads, by_product
 
 
