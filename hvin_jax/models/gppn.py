@@ -1,6 +1,7 @@
 """The gated path planning network (Lee et al., 2018), a recurrent baseline."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -111,11 +112,14 @@ def lstm_step(
     return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
 
 
-def repeat_with_checkpoints(step, state, times: int):
+State = tuple[jax.Array, jax.Array]
+
+
+def repeat_with_checkpoints(step: Callable[[State], State], state: State, times: int) -> State:
     """Applies `step` `times` times, keeping about 2√times states for the backward pass."""
     step = jax.checkpoint(step, prevent_cse=False)
 
-    def repeat(state, times: int):
+    def repeat(state: State, times: int) -> State:
         return lax.scan(lambda state, _: (step(state), None), state, None, length=times)[0]
 
     segment = max(1, math.isqrt(times))

@@ -78,10 +78,11 @@ class LatentPlanner(nn.Module):
         # The last Q and the policy layer are linear, so they are multiplied first: the large Q
         # itself is never formed.
         head = self._head()
-        logits = sum(
-            windows(maps, self.kernel_size) @ (kernel_matrix(kernel) @ head)
-            for maps, kernel in ((reward, reward_kernel), (plan.value, value_kernel))
-        )
+
+        def last_q(maps: jax.Array, kernel: jax.Array) -> jax.Array:
+            return windows(maps, self.kernel_size) @ (kernel_matrix(kernel) @ head)
+
+        logits = last_q(reward, reward_kernel) + last_q(plan.value, value_kernel)
         logits = logits.reshape(*plan.value.shape, self.num_actions)
         return PlannerOutput(logits, plan.value, plan.values, plan.actions)
 

@@ -23,8 +23,8 @@ from hvin_jax.planning.windows import unwindows, windows
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
 _TILE_BYTES = 12 * 2**20
-# Indices are made by this library and known to be valid.
-_IN_BOUNDS = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
+# On CPU, about this many bytes of outer products are made and added at a time.
+_UPDATE_BYTES = 512 * 2**10
 
 
 def kernel_matrix(kernel: jax.Array) -> jax.Array:
@@ -46,7 +46,7 @@ def row_index(actions: jax.Array, num_actions: int) -> jax.Array:
 
 
 def convolve(maps: jax.Array, kernel: jax.Array) -> jax.Array:
-    """All `A` responses at every state: `[B, H, W, O]` and `[F, F, O, O, A]` to `[B, H, W, O, A]`."""
+    """All responses at every state: `[B, H, W, O]`, `[F, F, O, O, A]` to `[B, H, W, O, A]`."""
     responses = windows(maps, kernel.shape[0]) @ kernel_matrix(kernel)
     return responses.reshape(*maps.shape[:-1], *kernel.shape[-2:])
 
@@ -63,7 +63,7 @@ def greedy(q_reward: jax.Array, kernel: jax.Array, value: jax.Array) -> tuple[ja
         q_reward: jax.Array, kernel: jax.Array, value: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         batch = value.shape[0]
-        tile = _tile(batch, _TILE_BYTES // (q_reward[0].size * q_reward.dtype.itemsize))
+        tile = _divisor(batch, _TILE_BYTES // (q_reward[0].size * q_reward.dtype.itemsize))
         if tile == batch:
             return whole(q_reward, kernel, value)
         split = [x.reshape(batch // tile, tile, *x.shape[1:]) for x in (q_reward, value)]
@@ -76,7 +76,7 @@ def greedy(q_reward: jax.Array, kernel: jax.Array, value: jax.Array) -> tuple[ja
 def follow(
     q_reward: jax.Array, kernel: jax.Array, value: jax.Array, actions: jax.Array
 ) -> jax.Array:
-    """Q of chosen actions, layer after layer: `actions` `[L, B, H, W, O]` to values of that shape."""
+    """Q of chosen actions, layer after layer: actions `[L, B, H, W, O]` to values likewise."""
     size, _, orientations, _, num_actions = kernel.shape
     height, width = value.shape[1:3]
     margin = size // 2
@@ -90,7 +90,7 @@ def follow(
         for entry in range(size * size * orientations):
             ij, p = divmod(entry, orientations)
             i, j = divmod(ij, size)
-            weight = table[entry].at[column].get(**_IN_BOUNDS)
+            weight = _take(table[entry], column)
             total = total + weight * padded[None, p, i : i + height, j : j + width]
         return total, total
 
@@ -123,15 +123,16 @@ def follow_vjp(
     rows = kernel_rows(kernel)
     indices = row_index(actions, num_actions)
 
-    def layer(carry: tuple[jax.Array, jax.Array], x: tuple[jax.Array, ...]) -> tuple:
+    def layer(
+        carry: tuple[jax.Array, jax.Array], x: tuple[jax.Array, ...]
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         cotangent, rows_grad = carry
         value, index, own_cotangent = x
         cotangent = cotangent + own_cotangent
         rows_grad = _add_outer_products(rows_grad, windows(value, size), index, cotangent)
-        window_grad = sum(
-            rows.at[index[..., o]].get(**_IN_BOUNDS) * cotangent[..., o, None]
-            for o in range(orientations)
-        )
+        window_grad = jnp.zeros((), rows.dtype)
+        for o in range(orientations):
+            window_grad += _take(rows, index[..., o]) * cotangent[..., o, None]
         return (unwindows(window_grad, size), rows_grad), cotangent
 
     start = (jnp.zeros_like(inputs[0]), jnp.zeros_like(rows))
@@ -150,9 +151,9 @@ def _max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
     return best, first.astype(jnp.int32)
 
 
-def _tile(batch: int, at_most: int) -> int:
-    """The largest divisor of `batch` that is no larger than `at_most` (but at least 1)."""
-    return max(d for d in range(1, batch + 1) if batch % d == 0 and d <= max(at_most, 1))
+def _divisor(number: int, at_most: int) -> int:
+    """The largest divisor of `number` that is no larger than `at_most` (but at least 1)."""
+    return next(d for d in range(max(min(number, at_most), 1), 0, -1) if number % d == 0)
 
 
 def _batch_last(maps: jax.Array) -> jax.Array:
@@ -168,7 +169,7 @@ def _reward_of(q_reward: jax.Array, actions: jax.Array) -> jax.Array:
     by_state = jnp.moveaxis(actions, 0, -1).reshape(-1, actions.shape[0])
     table = q_reward.reshape(by_state.shape[0], -1)
     states = jnp.arange(by_state.shape[0])[:, None]
-    rewards = table.at[states, by_state].get(**_IN_BOUNDS)
+    rewards = _take(table, states, by_state)
     return jnp.moveaxis(rewards.reshape(*actions.shape[1:], -1), -1, 0)
 
 
@@ -178,20 +179,34 @@ def _add_at(q_reward_grad: jax.Array, actions: jax.Array, cotangents: jax.Array)
     amounts = jnp.moveaxis(cotangents, 0, -1).reshape(by_state.shape)
     states = jnp.arange(by_state.shape[0])[:, None]
     table = q_reward_grad.reshape(by_state.shape[0], -1)
-    return table.at[states, by_state].add(amounts, **_IN_BOUNDS).reshape(q_reward_grad.shape)
+    return _add(table, amounts, states, by_state).reshape(q_reward_grad.shape)
 
 
 def _add_outer_products(
     rows_grad: jax.Array, rows: jax.Array, index: jax.Array, cotangent: jax.Array
 ) -> jax.Array:
     """`rows_grad[index[n, o]] += cotangent[n, o] · rows[n]` for all states, `[O·A, C]`."""
+    length, orientations = rows.shape[-1], index.shape[-1]
+    states = rows.size // length
 
     def whole(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         rows, index, cotangent = x
-        updates = cotangent[..., None] * rows[..., None, :]
-        return rows_grad.at[index].add(updates, **_IN_BOUNDS)
+        updates = cotangent[:, :, None] * rows[:, None, :]
+        return _add(rows_grad, updates.reshape(-1, length), index.reshape(-1))
 
-    def by_example(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
-        return lax.scan(lambda grad, x: (whole(grad, *x), None), rows_grad, x)[0]
+    def in_parts(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+        part = _divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
+        parts = [array.reshape(states // part, part, -1) for array in x]
+        return lax.scan(lambda grad, x: (whole(grad, *x), None), rows_grad, parts)[0]
 
-    return lax.platform_dependent(rows_grad, rows, index, cotangent, cpu=by_example, default=whole)
+    flat = (rows.reshape(states, -1), index.reshape(states, -1), cotangent.reshape(states, -1))
+    return lax.platform_dependent(rows_grad, *flat, cpu=in_parts, default=whole)
+
+
+# Indices are made by this library and known to be valid: neither clipped nor wrapped.
+def _take(table: jax.Array, *index: jax.Array) -> jax.Array:
+    return table.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def _add(table: jax.Array, updates: jax.Array, *index: jax.Array) -> jax.Array:
+    return table.at[index].add(updates, mode="promise_in_bounds", wrap_negative_indices=False)

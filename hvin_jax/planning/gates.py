@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-# A learnable gate: `(values [D, ...], block=index) -> weights [D, ...]` that sum to one over axis 0.
+# A learnable gate: `(values [D, ...], block=index) -> weights [D, ...]`, which sum to one over
+# axis 0. Wrap parameters with `jax.tree_util.Partial`, as for `hvin_jax.Policy`.
 Gate = Callable[..., jax.Array]
 
 

@@ -140,11 +140,9 @@ def highway_vi(
     checks.check_unit_interval("epsilon", epsilon)
     if key is not None and not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         raise TypeError(f"key must be a typed key such as jax.random.key(0), got {key.dtype}.")
-    if isinstance(epsilon, int | float):
-        static_epsilon, traced_epsilon = float(epsilon), None
-    else:
-        static_epsilon, traced_epsilon = None, jnp.asarray(epsilon)
-        checks.check_rank("epsilon", traced_epsilon, 0, "[]")
+    static_epsilon = float(epsilon) if isinstance(epsilon, int | float) else None
+    traced_epsilon = jnp.asarray(epsilon)
+    checks.check_rank("epsilon", traced_epsilon, 0, "[]")
     start = _start(mdp, v0)
     return _highway_vi(
         key,
@@ -183,7 +181,7 @@ def _highway_vi(
     v0: jax.Array,
     alpha: jax.Array,
     alpha_tilde: jax.Array,
-    traced_epsilon: jax.Array | None,
+    traced_epsilon: jax.Array,
     example_index: jax.Array | None,
     policy: Policy | None,
     depth_gate: Gate | None,

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from hvin_jax.planning.chain import Exploration
 from hvin_jax.planning.mdp import MDP
 
-# A learnable embedded policy: `(q [..., A], block=, chain=, layer=) -> probabilities [..., A]`, where
-# the three indices are traced integers. Wrap parameters with `jax.tree_util.Partial`, so that
+# A learnable embedded policy: `(q [..., A], block=, chain=, layer=) -> probabilities [..., A]`,
+# where the three indices are traced integers. Wrap parameters with `jax.tree_util.Partial`, so that
 # gradients reach them: `Partial(function, params)` is called as `function(params, q, block=...)`.
 Policy = Callable[..., jax.Array]
 

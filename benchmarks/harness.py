@@ -1,0 +1,76 @@
+"""What all benchmarks share: fair timing, and a report with the commit it belongs to."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+import jax
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One measured number and the most it should be."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float | None = None
+
+
+def best_seconds(
+    contestants: Mapping[str, Callable[[], object]], repeats: int, *, warm_up: bool = True
+) -> dict[str, float]:
+    """The shortest of `repeats` runs of each contestant, by default after one that does not count.
+
+    The contestants take turns, so that a noisy moment of the machine hits all of them alike.
+    """
+    if warm_up:
+        for run in contestants.values():
+            jax.block_until_ready(run())
+    best = dict.fromkeys(contestants, float("inf"))
+    for _ in range(repeats):
+        for name, run in contestants.items():
+            began = time.perf_counter()
+            jax.block_until_ready(run())
+            best[name] = min(best[name], time.perf_counter() - began)
+    return best
+
+
+def note(text: str) -> None:
+    """Says on stderr what is going on, since some measurements take minutes."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def report(figures: list[Figure], json_path: str | None) -> None:
+    """Prints a Markdown table with commit and versions, and writes it as JSON if asked to."""
+    facts = {
+        "commit": _commit(),
+        "cores": os.cpu_count(),
+        "device": jax.devices()[0].device_kind,
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+    }
+    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    print("\n| | measured | goal |\n|---|---|---|")
+    for figure in figures:
+        goal = "" if figure.goal is None else f"≤ {figure.goal:.3g}"
+        print(f"| {figure.name} | {figure.value:.3g} {figure.unit} | {goal} |")
+    if json_path:
+        content = facts | {"figures": [dataclasses.asdict(figure) for figure in figures]}
+        pathlib.Path(json_path).write_text(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return result.stdout.strip() or "unknown"
