@@ -82,13 +82,14 @@ class TestBackups:
         """⟨windows(x), y⟩ = ⟨x, unwindows(y)⟩; and what a window holds."""
         *_, value = random_mdp(6, shape)
         size = shape[5]
-        rows = windows(jnp.asarray(value), size)
+        rows = jax.jit(windows, static_argnums=1)(value, size)
         expected = oracle.correlate(
             value, np.eye(size * size * shape[3]).reshape(size, size, shape[3], -1)
         )
         assert_close(rows, expected)
-        y = jnp.asarray(np.random.default_rng(7).normal(size=rows.shape))
-        assert_close(jnp.vdot(rows, y), jnp.vdot(jnp.asarray(value), unwindows(y, size)))
+        y = np.random.default_rng(7).normal(size=rows.shape)
+        back = jax.jit(unwindows, static_argnums=1)(y, size)
+        assert_close(np.vdot(rows, y), np.vdot(value, back))
 
 
 @pytest.mark.parametrize("num_actions", [1, 2, 5, 70])
@@ -105,8 +106,9 @@ def test_ties_go_to_the_first_action(num_actions):
     assert jnp.issubdtype(action.dtype, jnp.integer)
 
 
-@pytest.mark.parametrize("batch", [1, 4, 6, 7])
-@pytest.mark.parametrize("examples_per_tile", [0, 1, 2, 4, 5])
+@pytest.mark.parametrize(
+    ("batch", "examples_per_tile"), [(1, 0), (4, 0), (4, 2), (4, 4), (6, 4), (6, 5), (7, 2), (7, 9)]
+)
 def test_tiles_change_nothing(monkeypatch, batch, examples_per_tile):
     q_reward, kernel, value = random_mdp(9, (batch, 3, 2, 2, 4, 3))
     q_reward, kernel, value = (x.astype(np.float32) for x in (q_reward, kernel, value))
@@ -207,11 +209,9 @@ def test_gradients_of_value_iteration(shape):
 @pytest.mark.parametrize(
     ("epsilon", "num_policies", "filter_gate"),
     [
-        (1.0, 1, True),
         (1.0, 2, True),
-        (1.0, 2, False),
-        (0.5, 1, False),
-        (0.5, 2, True),
+        (1.0, 1, False),
+        (0.5, 2, False),
         ("array", 2, True),
         (None, 1, False),
         (None, 2, True),
