@@ -290,6 +290,29 @@ def test_gradients_through_values_and_many_blocks():
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("states_per_part", [0, 4, 5, 100])
+def test_gradients_with_many_actions_and_in_parts(monkeypatch, states_per_part):
+    """More actions than a byte can count; the sums over states split in any way."""
+    shape = (2, 2, 3, 2, 300, 3)
+    args = [jnp.asarray(x) for x in random_mdp(21, shape)]
+    weights = jnp.asarray(np.random.default_rng(22).normal(size=shape[:4]))
+    update_of_a_state = 2 * (3 * 3 * 2) * 8
+    monkeypatch.setattr(conv_backup, "_UPDATE_BYTES", states_per_part * update_of_a_state)
+    jax.clear_caches()  # what was compiled does not know
+
+    def ours(q_reward, kernel, v0):
+        mdp = hvin_jax.ConvMDP(q_reward, kernel)
+        return hvin_jax.value_iteration(mdp, num_iterations=3, v0=v0).value, None
+
+    def plain(_, q_reward, kernel, v0):
+        for _ in range(3):
+            v0 = dense_q(q_reward, kernel, v0).max(-1)
+        return v0
+
+    assert_same_gradients(ours, plain, args, weights)
+
+
+@pytest.mark.usefixtures("x64")
 def test_gradients_of_tied_kernels():
     """The kernel of a tied MDP collects the gradient of both its roles."""
     shape = (2, 3, 3, 2, 3, 3)
