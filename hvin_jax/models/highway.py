@@ -1,6 +1,7 @@
 """Highway network and highway VIN: VI and VE modules in blocks with gates."""
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,8 @@ class HighwayNetwork(LatentPlanner):
 
     num_blocks: int = 20
     block_depth: int = 5
+
+    sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth")
 
     def plan(
         self,
@@ -79,6 +82,8 @@ class HighwayVIN(LatentPlanner):
     learn_temperatures: bool = True
     learned_policy: bool = False
     learned_gate: bool = False
+
+    sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth", "num_policies")
 
     def plan(
         self,

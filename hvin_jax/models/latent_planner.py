@@ -1,5 +1,7 @@
 """The frame of VIN, highway network and highway VIN: observation → latent MDP → value → policy."""
 
+from typing import ClassVar
+
 import jax
 from flax import linen as nn
 
@@ -34,6 +36,9 @@ class LatentPlanner(nn.Module):
     hidden: int = 150
     tie_kernels: bool = False
 
+    # What subclasses count besides, each at least 1.
+    sizes: ClassVar[tuple[str, ...]] = ()
+
     def plan(
         self,
         mdp: ConvMDP,
@@ -67,7 +72,8 @@ class LatentPlanner(nn.Module):
         Returns:
           A `PlannerOutput`.
         """
-        for name in ("num_orientations", "num_actions", "latent_actions", "hidden"):
+        sizes = ("num_orientations", "num_actions", "latent_actions", "hidden", *self.sizes)
+        for name in sizes:
             checks.check_at_least(name, getattr(self, name), 1)
         checks.check_odd("kernel_size", self.kernel_size)
         observed = observation(maze, goal, self.num_orientations)

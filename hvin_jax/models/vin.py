@@ -1,5 +1,7 @@
 """The value iteration network (Tamar et al., 2016), the baseline."""
 
+from typing import ClassVar
+
 import jax
 
 from hvin_jax.models.latent_planner import LatentPlanner
@@ -14,6 +16,8 @@ class VIN(LatentPlanner):
     """
 
     depth: int = 20
+
+    sizes: ClassVar[tuple[str, ...]] = ("depth",)
 
     def plan(
         self,

@@ -58,6 +58,7 @@ def chain(
 
     def layer(value: jax.Array, drawn: Exploration | None) -> tuple[jax.Array, Any]:
         best, action = mdp.greedy(value)
+        action = action.astype(jnp.int32)
         if drawn is not None and drawn.explore is not None:
             best = jnp.where(drawn.explore, mdp.q_of(value, drawn.actions), best)
             action = jnp.where(drawn.explore, drawn.actions, action)

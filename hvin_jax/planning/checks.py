@@ -35,6 +35,19 @@ def check_at_least(name: str, value: int, minimum: int) -> None:
         raise ValueError(f"{name} must be at least {minimum}, got {value}.")
 
 
+def check_key(name: str, key: object) -> None:
+    """Raises unless `key` is a typed PRNG key or None."""
+    if key is None:
+        return
+    if not isinstance(key, jax.Array):
+        raise TypeError(f"{name} must be a typed key such as jax.random.key(0), got {key!r}.")
+    if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
+        raise TypeError(
+            f"{name} must be a typed key such as jax.random.key(0), got {key.dtype} of shape "
+            f"{key.shape}; wrap an old one with jax.random.wrap_key_data."
+        )
+
+
 def check_unit_interval(name: str, value: object) -> None:
     """Raises if `value` is concrete and not (all) within [0, 1]."""
     array = concrete(value)

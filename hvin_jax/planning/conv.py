@@ -56,8 +56,8 @@ class ConvMDP:
         reward, value_kernel = jnp.asarray(reward), jnp.asarray(value_kernel)
         reward_kernel = value_kernel if reward_kernel is None else jnp.asarray(reward_kernel)
         checks.check_rank("reward", reward, 4, "[B, H, W, O]")
-        orientations, actions = reward.shape[-1], reward_kernel.shape[-1]
-        _check_kernel("reward_kernel", reward_kernel, orientations, actions)
+        checks.check_rank("value_kernel", value_kernel, 5, "[F, F, O, O, A]")
+        _check_kernel("reward_kernel", reward_kernel, reward.shape[-1], value_kernel.shape[-1])
         return cls(conv_backup.convolve(reward, reward_kernel), value_kernel)
 
     @property

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from hvin_jax.planning import checks
+
 # A learnable gate: `(values [D, ...], block=index) -> weights [D, ...]`, which sum to one over
 # axis 0. Wrap parameters with `jax.tree_util.Partial`, as for `hvin_jax.Policy`.
 Gate = Callable[..., jax.Array]
@@ -75,4 +77,6 @@ def aggregate(
         return smax(values, alpha, floor=floor)
     if floor is not None:
         values = jnp.maximum(values, floor[None])
-    return jnp.sum(gate(values, block=block) * values, axis=0)
+    weights = gate(values, block=block)
+    checks.check_shape("the output of a gate", weights.shape, values.shape, "that of its values")
+    return jnp.sum(weights * values, axis=0)

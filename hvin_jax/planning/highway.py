@@ -84,8 +84,7 @@ def highway_vi(
     ):
         checks.check_at_least(name, number, 1)
     checks.check_unit_interval("epsilon", epsilon)
-    if key is not None and not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        raise TypeError(f"key must be a typed key such as jax.random.key(0), got {key.dtype}.")
+    checks.check_key("key", key)
     static_epsilon = float(epsilon) if isinstance(epsilon, int | float) else None
     traced_epsilon = jnp.asarray(epsilon)
     checks.check_rank("epsilon", traced_epsilon, 0, "[]")
@@ -97,7 +96,7 @@ def highway_vi(
         _per_block("alpha", alpha, num_blocks, start.dtype),
         _per_block("alpha_tilde", alpha_tilde, num_blocks, start.dtype),
         traced_epsilon,
-        None if share_exploration else _example_index(mdp, example_index),
+        _example_index(mdp, example_index, share_exploration),
         _as_pytree(policy),
         _as_pytree(depth_gate),
         _as_pytree(policy_gate),
@@ -216,7 +215,9 @@ def _policy_chain(
 
 
 def _as_pytree(function: Callable[..., jax.Array] | None) -> Partial | None:
-    return Partial(function) if function is not None else None
+    if function is None or isinstance(function, Partial):
+        return function
+    return Partial(function)
 
 
 def _per_block(
@@ -231,14 +232,14 @@ def _per_block(
     return jnp.broadcast_to(temperature, (num_blocks,))
 
 
-def _example_index(mdp: MDP, example_index: jax.Array | None) -> jax.Array | None:
+def _example_index(mdp: MDP, example_index: jax.Array | None, shared: bool) -> jax.Array | None:
     if not mdp.batched:
         if example_index is not None:
             raise ValueError(f"example_index is for batched MDPs, which {type(mdp)} is not.")
         return None
     batch = mdp.value_shape[0]
-    if example_index is None:
-        return jnp.arange(batch)
-    example_index = jnp.asarray(example_index)
+    example_index = jnp.arange(batch) if example_index is None else jnp.asarray(example_index)
     checks.check_shape("example_index", example_index.shape, (batch,), "[B]")
-    return example_index
+    if not jnp.issubdtype(example_index.dtype, jnp.integer):
+        raise TypeError(f"example_index must be of an integer type, got {example_index.dtype}.")
+    return None if shared else example_index

@@ -1,6 +1,7 @@
 """The highway operator, for any set of lookahead policies and depths."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -46,10 +47,28 @@ def highway_operator(
         raise ValueError("depths must name at least one lookahead depth, got none.")
     for depth in depths:
         checks.check_at_least("each of depths", depth, 1)
-    expected = (policies.shape[0] if policies.ndim else 0, *mdp.value_shape, mdp.num_actions)
+    checks.check_shape("value", value.shape, mdp.value_shape, "value_shape")
+    number = max(policies.shape[0] if policies.ndim else 1, 1)
+    expected = (number, *mdp.value_shape, mdp.num_actions)
     checks.check_shape("policies", policies.shape, expected, "[P] + value_shape + [A]")
     checks.check_distribution("policies", policies)
+    alpha, alpha_tilde = jnp.asarray(alpha, value.dtype), jnp.asarray(alpha_tilde, value.dtype)
+    checks.check_rank("alpha", alpha, 0, "[]")
+    checks.check_rank("alpha_tilde", alpha_tilde, 0, "[]")
+    wanted = tuple(int(depth) for depth in depths)
+    return _highway_operator(mdp, value, policies, alpha, alpha_tilde, wanted, bool(filter_gate))
 
+
+@partial(jax.jit, static_argnums=(5, 6))
+def _highway_operator(
+    mdp: MDP,
+    value: jax.Array,
+    policies: jax.Array,
+    alpha: jax.Array,
+    alpha_tilde: jax.Array,
+    depths: tuple[int, ...],
+    filter_gate: bool,
+) -> jax.Array:
     first = bellman_optimality(mdp, value)
 
     def lookahead(policy: jax.Array) -> jax.Array:

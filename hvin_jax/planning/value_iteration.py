@@ -76,4 +76,6 @@ def start_value(mdp: MDP, v0: jax.Array | None) -> jax.Array:
         return zero
     v0 = jnp.asarray(v0)
     checks.check_shape("v0", v0.shape, zero.shape, "value_shape")
-    return v0.astype(zero.dtype)
+    if v0.dtype != zero.dtype:
+        raise TypeError(f"v0 must be {zero.dtype}, the type of the MDP, got {v0.dtype}.")
+    return v0
