@@ -355,13 +355,14 @@ def test_gradients_numerically():
 
 
 @pytest.mark.usefixtures("x64")
-def test_single_precision_stays_single():
+@pytest.mark.parametrize("epsilon", [1.0, 0.5, np.float32(0.5)], ids=["1", "0.5", "array"])
+def test_single_precision_stays_single(epsilon):
     q_reward, kernel, value = (x.astype(np.float32) for x in random_mdp(20, SHAPES[2]))
     mdp = hvin_jax.ConvMDP(q_reward, kernel)
 
     def loss(mdp):
         output = hvin_jax.highway_vi(
-            jax.random.key(0), mdp, num_blocks=2, block_depth=3, v0=value, epsilon=0.5
+            jax.random.key(0), mdp, num_blocks=2, block_depth=3, v0=value, epsilon=epsilon
         )
         assert output.value.dtype == jnp.float32
         return output.value.sum()

@@ -126,12 +126,16 @@ def test_epsilon_zero_is_greedy(num_policies):
 
 
 def test_epsilon_as_an_array_is_epsilon_as_a_float():
-    mdp = small_conv()
-    plan = partial(hvin_jax.highway_vi, KEY(0), mdp, num_blocks=2, block_depth=4, num_policies=2)
+    plan = partial(
+        *(hvin_jax.highway_vi, KEY(0), small_conv()),
+        num_blocks=2,
+        block_depth=4,
+        num_policies=2,
+        return_actions=True,
+    )
     for epsilon in (0.3, 1.0):
-        asked = {"return_values": True, "return_actions": True}
-        same(plan(epsilon=jnp.float32(epsilon), **asked), plan(epsilon=epsilon, **asked))
-    same(plan(epsilon=1).value, plan().value)
+        same(plan(epsilon=jnp.float32(epsilon)), plan(epsilon=epsilon))
+    same(plan(epsilon=1), plan())
 
 
 def test_a_chain_in_evaluation_is_value_iteration_layer_by_layer():
