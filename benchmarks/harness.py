@@ -50,6 +50,13 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def shown(figures: list[Figure]) -> list[Figure]:
+    """Notes figures as soon as they are there, so that a crash later on does not lose them."""
+    for figure in figures:
+        note(f"  {figure.name}: {figure.value:.3g} {figure.unit}")
+    return figures
+
+
 def report(figures: list[Figure], json_path: str | None) -> None:
     """Prints a Markdown table with commit and versions, and writes it as JSON if asked to."""
     facts = {

@@ -52,8 +52,8 @@ def explore(
         actions = (bits % jnp.uint32(mdp.num_actions)).astype(jnp.int32)
         if isinstance(epsilon, float) and epsilon == 1:
             return Exploration(actions, None)
-        uniform = jax.random.uniform(choice_key, (length, *shape))
-        return Exploration(actions, uniform < epsilon)
+        uniform = jax.random.uniform(choice_key, (length, *shape), jnp.float32)
+        return Exploration(actions, uniform < jnp.asarray(epsilon, jnp.float32))
 
     if not mdp.batched:
         return draw(key)
