@@ -104,6 +104,19 @@ BAD_VALUES = {
         lambda: conv(Q_REWARD.astype(np.float16), KERNEL),
         "q_reward and kernel.*float16 and float32",
     ),
+    "no state": (
+        lambda: tabular(np.zeros((0, A, 0)), np.zeros((0, A)), 0.9),
+        r"transition must not be empty.*\(0, 2, 0\)",
+    ),
+    "no example": (lambda: conv(Q_REWARD[:0], KERNEL), r"q_reward must not be empty.*\(0, 4, 3"),
+    "integer rewards": (
+        lambda: conv(Q_REWARD.astype(np.int32), KERNEL.astype(np.int32)),
+        "q_reward.*int32",
+    ),
+    "even value kernel": (
+        lambda: conv.from_reward(REWARD_MAP, np.zeros((2, 2, 2, 2, 5), np.float32)),
+        "value_kernel must be odd.*2",
+    ),
     "type of v0": (lambda: plan(v0=np.zeros(S, np.int32)), "v0.*int32"),
     "epsilon of a model": (lambda: init(HighwayVIN(epsilon=1.25)), "epsilon.*1.25"),
     "even kernel of a model": (lambda: init(VIN(kernel_size=4)), "kernel_size must be odd.*4"),

@@ -18,6 +18,11 @@ class LatentPlanner(nn.Module):
     convolution to `O`, with no non-linearity between; Q from R and V by a kernel each; the logits
     from the last Q by a dense layer over all `O·A` channels.
 
+    Parameters, for whoever brings weights along: `hidden_kernel` `[3·3·(1 + O), hidden]` with rows
+    over (row, column, channel of the observation), `hidden_bias`, `reward` `[hidden, O]`,
+    `reward_kernel` and `value_kernel` `[F, F, O, O, A]` as in `ConvMDP`, `policy`
+    `[O·A, O·num_actions]`, both axes with the orientation outside.
+
     Attributes:
       num_orientations: `O`, orientations of the agent (1 if it has none).
       num_actions: actions of the task.

@@ -22,7 +22,8 @@ class PlannerOutput:
       value: `[B, H, W, O]`, the final value map; None for GPPN, which has none.
       values: with `diagnostics=True`, the value map after each layer (VIN) or block (highway
         models), `[N, B, H, W, O]`.
-      actions: with `diagnostics=True`, the latent actions of each layer, `[N, B, H, W, O]`.
+      actions: with `diagnostics=True`, the latent actions of each layer, `[N, B, H, W, O]`; with
+        several chains per block, all their layers: `[N_B·(1 + N_p·(N_b - 1)), B, H, W, O]`.
     """
 
     logits: jax.Array

@@ -27,6 +27,12 @@ def check_shape(name: str, shape: Sequence[int], expected: Sequence[int], axes: 
         raise ValueError(f"{name} must have shape {axes} = {tuple(expected)}, got {tuple(shape)}.")
 
 
+def check_not_empty(name: str, x: jax.Array) -> None:
+    """Raises if an axis of `x` has length zero."""
+    if x.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {tuple(x.shape)}.")
+
+
 def check_at_least(name: str, value: int, minimum: int) -> None:
     """Raises unless `value` is a Python integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

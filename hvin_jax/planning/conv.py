@@ -33,7 +33,10 @@ class ConvMDP:
         """Checks and stores the arrays; see `from_reward` for the form used by the paper."""
         q_reward, kernel = jnp.asarray(q_reward), jnp.asarray(kernel)
         checks.check_rank("q_reward", q_reward, 5, "[B, H, W, O, A]")
+        checks.check_not_empty("q_reward", q_reward)
         _check_kernel("kernel", kernel, *q_reward.shape[-2:])
+        if not jnp.issubdtype(q_reward.dtype, jnp.floating):
+            raise TypeError(f"q_reward must be of a floating-point type, got {q_reward.dtype}.")
         if q_reward.dtype != kernel.dtype:
             raise TypeError(
                 f"q_reward and kernel must have one type, got {q_reward.dtype} and {kernel.dtype}."
@@ -57,7 +60,9 @@ class ConvMDP:
         reward_kernel = value_kernel if reward_kernel is None else jnp.asarray(reward_kernel)
         checks.check_rank("reward", reward, 4, "[B, H, W, O]")
         checks.check_rank("value_kernel", value_kernel, 5, "[F, F, O, O, A]")
-        _check_kernel("reward_kernel", reward_kernel, reward.shape[-1], value_kernel.shape[-1])
+        orientations, actions = reward.shape[-1], value_kernel.shape[-1]
+        _check_kernel("value_kernel", value_kernel, orientations, actions)
+        _check_kernel("reward_kernel", reward_kernel, orientations, actions)
         return cls(conv_backup.convolve(reward, reward_kernel), value_kernel)
 
     @property

@@ -17,7 +17,8 @@ from jax import lax
 class MDP(Protocol):
     """The protocol of everything that `value_iteration` and `highway_vi` can plan in.
 
-    Required of a third-party type, besides being a pytree:
+    Required of a third-party type, besides being a pytree whose leaves are arrays (numbers that are
+    no arrays belong into its static part):
 
     * `num_actions`, the number of actions `A`, the same in every state;
     * `value_shape`, the shape of a value;
@@ -51,7 +52,7 @@ class MDP(Protocol):
         """Whether axis 0 of a value counts independent examples."""
 
     def greedy(self, value: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """`max_a Q(s, a)` and the actions that attain it, both of shape `value_shape`."""
+        """`max_a Q(s, a)` and the actions that attain it (integers), both of `value_shape`."""
 
     def q_of(self, value: jax.Array, action: jax.Array) -> jax.Array:
         """`Q(s, action(s))`, of shape `value_shape`: the chosen actions only."""

@@ -43,6 +43,7 @@ def highway_operator(
     Returns:
       `G V`, of the shape of `value`.
     """
+    value, policies = jnp.asarray(value), jnp.asarray(policies)
     if len(depths) == 0:
         raise ValueError("depths must name at least one lookahead depth, got none.")
     for depth in depths:

@@ -30,6 +30,7 @@ class TabularMDP:
         checks.check_rank("transition", transition, 3, "[S, A, S]")
         s, a, s_next = transition.shape
         checks.check_shape("transition", transition.shape, (s, a, s), "[S, A, S]")
+        checks.check_not_empty("transition", transition)
         checks.check_rank("reward", reward, (2, 3), "[S, A] or [S, A, S]")
         expected, axes = ((s, a), "[S, A]") if reward.ndim == 2 else ((s, a, s_next), "[S, A, S]")
         checks.check_shape("reward", reward.shape, expected, axes)
@@ -90,6 +91,7 @@ def bellman_optimality(mdp: MDP, value: jax.Array) -> jax.Array:
     Returns:
       `B V`, of the same shape.
     """
+    value = jnp.asarray(value)
     checks.check_shape("value", value.shape, mdp.value_shape, "value_shape")
     return mdp.q(value).max(-1)
 
@@ -107,6 +109,7 @@ def bellman_expectation(mdp: MDP, value: jax.Array, policy: jax.Array) -> jax.Ar
     Returns:
       `B^π V`, of the shape of `value`.
     """
+    value, policy = jnp.asarray(value), jnp.asarray(policy)
     checks.check_shape("value", value.shape, mdp.value_shape, "value_shape")
     expected = (*mdp.value_shape, mdp.num_actions)
     checks.check_shape("policy", policy.shape, expected, "value_shape + [A]")
