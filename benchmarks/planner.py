@@ -45,8 +45,8 @@ class Size:
 
 SIZES = {
     "cpu": Size(15, 40, 20, 5, 32, None, 1 / 4, None),
-    "paper": Size(25, 100, 30, 10, 8, 2.5, 1 / 8, 0.5),
-    "wide": Size(25, 600, 30, 10, 4, 1.5, 1 / 20, 1.0),
+    "paper": Size(25, 100, 30, 10, 4, 2.5, 1 / 8, 0.5),
+    "wide": Size(25, 600, 30, 10, 1, 1.5, 1 / 20, 1.0),
 }
 PARTS = ("step", "dense", "module", "gppn", "depth")
 
