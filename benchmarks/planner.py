@@ -33,6 +33,7 @@ class Size:
     num_blocks: int
     block_depth: int
     dense_batch: int
+    dense_blocks: int
     against_vin: float | None
     against_dense: float
     memory_gb: float | None
@@ -44,9 +45,9 @@ class Size:
 
 
 SIZES = {
-    "cpu": Size(15, 40, 20, 5, 32, None, 1 / 4, None),
-    "paper": Size(25, 100, 30, 10, 4, 2.5, 1 / 8, 0.5),
-    "wide": Size(25, 600, 30, 10, 1, 1.5, 1 / 20, 1.0),
+    "cpu": Size(15, 40, 20, 5, 32, 20, None, 1 / 4, None),
+    "paper": Size(25, 100, 30, 10, 4, 30, 2.5, 1 / 8, 0.5),
+    "wide": Size(25, 600, 30, 10, 4, 3, 1.5, 1 / 20, 1.0),
 }
 PARTS = ("step", "dense", "module", "gppn", "depth")
 
@@ -121,7 +122,8 @@ def step(name: str) -> list[Figure]:
 
 def dense(name: str) -> list[Figure]:
     """A training step against the plain dense way to write the same network."""
-    size = SIZES[name]
+    size = dataclasses.replace(SIZES[name], num_blocks=SIZES[name].dense_blocks)
+    where = f"B = {size.dense_batch}, N = {size.depth}"
     model = highway_vin(size)
     data = make_batch(size.dense_batch, size.side)
     ours = compile_step(model, data)
@@ -149,10 +151,10 @@ def dense(name: str) -> list[Figure]:
     seconds = best_seconds(contestants, 1, warm_up=False)
     return [
         Figure(f"{name}: largest relative difference to dense", difference, "", 0.02),
-        Figure(f"{name}: step written densely, B = {size.dense_batch}", seconds["dense"], "s"),
-        Figure(f"{name}: our step, B = {size.dense_batch}", seconds["ours"], "s"),
+        Figure(f"{name}: step written densely, {where}", seconds["dense"], "s"),
+        Figure(f"{name}: our step, {where}", seconds["ours"], "s"),
         Figure(
-            f"{name}: ours / dense, B = {size.dense_batch}",
+            f"{name}: ours / dense, {where}",
             seconds["ours"] / seconds["dense"],
             "×",
             size.against_dense,
