@@ -1,6 +1,7 @@
 """Highway value iteration networks in JAX and Flax."""
 
 from hvin_jax import models
+from hvin_jax.planner import Plan, Planner, load_planner, save_planner, shipped_planners
 from hvin_jax.planning import (
     MDP,
     ConvMDP,
@@ -22,14 +23,19 @@ __all__ = [
     "MDP",
     "ConvMDP",
     "Gate",
+    "Plan",
     "PlanOutput",
+    "Planner",
     "Policy",
     "TabularMDP",
     "bellman_expectation",
     "bellman_optimality",
     "highway_operator",
     "highway_vi",
+    "load_planner",
     "models",
+    "save_planner",
+    "shipped_planners",
     "smax",
     "value_iteration",
 ]

@@ -149,7 +149,8 @@ def learned_policy(
 ) -> jax.Array:
     """π = softmax(τ Q + U φ) over the latent actions, `[B, H, W, O, A]`."""
     bias = jnp.einsum("bhwc,coa->bhwoa", observed, weights[chain])
-    return jax.nn.softmax(temperature[block, chain, layer] * q + bias, axis=-1)
+    scores = temperature[block, chain, layer] * q.astype(bias.dtype) + bias
+    return jax.nn.softmax(scores, axis=-1).astype(q.dtype)
 
 
 def learned_gate(
@@ -162,7 +163,8 @@ def learned_gate(
 ) -> jax.Array:
     """A = softmax(α V' + U φ) over the depths, `[N_b, B, H, W, O]`."""
     bias = jnp.einsum("bhwc,dco->dbhwo", observed, weights[block])
-    return jax.nn.softmax(alpha[block] * values + bias, axis=0)
+    scores = alpha[block] * values.astype(bias.dtype) + bias
+    return jax.nn.softmax(scores, axis=0).astype(values.dtype)
 
 
 def flatten_layers(output: PlanOutput) -> PlanOutput:

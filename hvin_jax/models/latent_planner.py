@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 from flax import linen as nn
 
 from hvin_jax.models.layers import PlannerOutput, observation, uniform_fan_in
@@ -32,6 +33,8 @@ class LatentPlanner(nn.Module):
       tie_kernels: whether R and V share one kernel, as the paper writes it. By default they have
         one each, and that of V starts at zero: a shared random one multiplies values in every
         layer, which overflows after some two hundred of them.
+      dtype: the type that is planned in: "float32" (that of the parameters), or "bfloat16", with
+        parameters, observation and logits in float32.
     """
 
     num_orientations: int = 4
@@ -40,6 +43,7 @@ class LatentPlanner(nn.Module):
     kernel_size: int = 5
     hidden: int = 150
     tie_kernels: bool = False
+    dtype: str = "float32"
 
     # What subclasses count besides, each at least 1.
     sizes: ClassVar[tuple[str, ...]] = ()
@@ -81,11 +85,14 @@ class LatentPlanner(nn.Module):
         for name in sizes:
             checks.check_at_least(name, getattr(self, name), 1)
         checks.check_odd("kernel_size", self.kernel_size)
+        if self.dtype not in ("float32", "bfloat16"):
+            raise ValueError(f"dtype must be float32 or bfloat16, got {self.dtype!r}.")
         observed = observation(maze, goal, self.num_orientations)
         reward = self._reward(observed)
         reward_kernel, value_kernel = self._kernels()
-        mdp = ConvMDP.from_reward(reward, value_kernel, reward_kernel)
+        mdp = ConvMDP.from_reward(*map(self._narrow, (reward, value_kernel, reward_kernel)))
         plan = self.plan(mdp, observed, train, example_index, diagnostics)
+        value = plan.value.astype(reward.dtype)
         # The last Q and the policy layer are linear, so they are multiplied first: the large Q
         # itself is never formed.
         head = self._head()
@@ -93,9 +100,12 @@ class LatentPlanner(nn.Module):
         def last_q(maps: jax.Array, kernel: jax.Array) -> jax.Array:
             return windows(maps, self.kernel_size) @ (kernel_matrix(kernel) @ head)
 
-        logits = last_q(reward, reward_kernel) + last_q(plan.value, value_kernel)
-        logits = logits.reshape(*plan.value.shape, self.num_actions)
-        return PlannerOutput(logits, plan.value, plan.values, plan.actions)
+        logits = last_q(reward, reward_kernel) + last_q(value, value_kernel)
+        logits = logits.reshape(*value.shape, self.num_actions)
+        return PlannerOutput(logits, value, plan.values, plan.actions)
+
+    def _narrow(self, x: jax.Array) -> jax.Array:
+        return x.astype(jnp.bfloat16) if self.dtype == "bfloat16" else x
 
     def _reward(self, observed: jax.Array) -> jax.Array:
         fan_in = 3 * 3 * observed.shape[-1]

@@ -167,11 +167,14 @@ def value_figure(
     return figure
 
 
-def mazes_figure(data: MazeData, *, columns: int = 4, title: str = "") -> Figure:
-    """Mazes with a shortest path each, from one of the starts that are farthest from the goal.
+def mazes_figure(
+    data: MazeData, *, policy: np.ndarray | None = None, columns: int = 4, title: str = ""
+) -> Figure:
+    """Mazes with a path each, from one of the starts that are farthest from the goal.
 
     Args:
       data: the mazes, all of which are drawn.
+      policy: int `[n, H, W, O]`, whose paths are drawn; a shortest path by default.
       columns: how many side by side.
       title: of the figure.
 
@@ -192,17 +195,28 @@ def mazes_figure(data: MazeData, *, columns: int = 4, title: str = "") -> Figure
     for axes in all_axes[len(data) :]:
         axes.set_axis_off()
     for index, axes in enumerate(all_axes[: len(data)]):
-        spl = np.where(data.spl[index] == UNREACHABLE, 0, data.spl[index])
-        row, column, orientation = (int(i) for i in np.unravel_index(spl.argmax(), spl.shape))
-        start = (row, column, orientation)
+        start = farthest_start(data.spl[index])
         goal = tuple(data.goal[index].tolist())
         maze, mechanism = data.maze[index], data.mechanism
-        path = follow(data.label[index], maze, start, goal, mechanism=mechanism)
+        actions = data.label[index] if policy is None else policy[index]
+        path = follow(actions, maze, start, goal, mechanism=mechanism)
         draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
-        _title(axes, f"shortest path {spl[start]}")
+        shortest = f"shortest path {data.spl[index][start]}"
+        if policy is None:
+            _title(axes, shortest)
+        else:
+            arrived = tuple(path[-1].tolist()) == goal
+            _title(axes, f"{f'{len(path) - 1} actions' if arrived else 'lost'}, {shortest}")
     if title:
         figure.suptitle(title, color=_INK, fontsize=13)
     return figure
+
+
+def farthest_start(spl: np.ndarray) -> tuple[int, int, int]:
+    """The first of the states that are farthest from the goal, by their SPL `[H, W, O]`."""
+    reachable = np.where(spl == UNREACHABLE, 0, spl)
+    row, column, orientation = np.unravel_index(reachable.argmax(), spl.shape)
+    return int(row), int(column), int(orientation)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:

@@ -1,0 +1,114 @@
+"""Every setting there is, with the protocol's value: the configurations beside it change some.
+
+Not a recipe itself. Settings are changed on the command line too, for instance
+`--config.model.block_depth=10`.
+"""
+
+from typing import Any
+
+from ml_collections import ConfigDict
+
+# The models' settings, of each kind its own.
+_LATENT = {"latent_actions": 100, "kernel_size": 5, "hidden": 150, "dtype": "float32"}
+_HIGHWAY = {"num_blocks": 20, "block_depth": 5}
+MODEL_SETTINGS: dict[str, dict[str, Any]] = {
+    "vin": {**_LATENT, "tie_kernels": False, "depth": 20},
+    "gppn": {"kernel_size": 5, "hidden": 150, "depth": 20},
+    "highway_network": {**_LATENT, "tie_kernels": False, **_HIGHWAY},
+    "highway_vin": {
+        **_LATENT,
+        "tie_kernels": False,
+        **_HIGHWAY,
+        "num_policies": 1,
+        "epsilon": 1.0,
+        "filter_gate": True,
+        "value_exploration": True,
+        "share_exploration": False,
+        "initial_temperature": 1.0,
+        "learn_temperatures": True,
+        "learned_policy": False,
+        "learned_gate": False,
+    },
+}
+# Highway blocks of the paper for each maze size.
+NUM_BLOCKS = {15: 20, 25: 30}
+
+
+def base_config(*, name: str, model: str, size: int) -> ConfigDict:
+    """The protocol of the paper for a model and a maze size.
+
+    Args:
+      name: of the configuration.
+      model: one of `MODEL_SETTINGS`.
+      size: side of the mazes.
+    """
+    if model not in MODEL_SETTINGS:
+        raise ValueError(
+            f"unknown model {model!r}: expected one of {', '.join(sorted(MODEL_SETTINGS))}"
+        )
+    config = ConfigDict()
+    config.name = name
+    config.seed = 0  # of parameters, noise and the order of the data
+
+    config.data = ConfigDict()
+    config.data.file = ""  # a file of mazes; by default they are made from what follows
+    config.data.mechanism = "diffdrive"
+    config.data.size = size
+    config.data.train = 25000
+    config.data.valid = 5000
+    config.data.test = 5000
+    config.data.seed = 0
+    config.data.min_decimation = 0.0
+    config.data.max_decimation = 1.0
+
+    config.model = ConfigDict({"kind": model, **MODEL_SETTINGS[model]})
+    if "num_blocks" in config.model:
+        config.model.num_blocks = NUM_BLOCKS.get(size, 20)
+
+    config.loss = ConfigDict()
+    config.loss.walls = True  # count wall cells too, whose labels are noise
+    config.loss.any_optimal = False  # accept every optimal action, not only the label
+    config.loss.long_paths = 0.0  # how much more states far from the goal count
+
+    config.optimizer = ConfigDict()
+    config.optimizer.name = "rmsprop"  # any optimiser of optax
+    config.optimizer.learning_rate = 1e-3
+    config.optimizer.clip_norm = 40.0  # 0 does not clip
+    config.optimizer.schedule = "constant"  # or cosine, linear
+    config.optimizer.warmup_steps = 0
+
+    config.train = ConfigDict()
+    config.train.batch_size = 32  # over all devices
+    config.train.num_epochs = 30
+    config.train.num_steps = 0  # if not 0, instead of epochs
+    config.train.feed = "auto"  # data live on the device, or are streamed: device, stream
+    config.train.skip_not_finite = False  # skip and count steps that are not finite, or stop
+    config.train.stop_after_collapses = 0  # stop after so many constant policies in a row
+
+    config.eval = ConfigDict()
+    config.eval.batch_size = 0  # 0: that of training
+    config.eval.every_steps = 0  # 0: validate after each epoch
+    config.eval.valid_mazes = 0  # validate on so many of the mazes; 0: on all
+    config.eval.select = "optimality"  # the best model by optimality or success rate
+    return config
+
+
+def set_depth(config: ConfigDict, depth: int) -> None:
+    """Makes a model `depth` layers deep; blocks keep their number and change their depth."""
+    if "num_blocks" not in config.model:
+        config.model.depth = depth
+        return
+    blocks = config.model.num_blocks
+    if depth < blocks or depth % blocks:
+        raise ValueError(
+            f"{depth} layers do not fill {blocks} blocks: the depth must be a multiple of {blocks}"
+        )
+    config.model.block_depth = depth // blocks
+
+
+def parse_cell(text: str, example: str) -> tuple[str, int, int]:
+    """Reads MODEL-SIZE-DEPTH, as in `--config=experiments/configs/paper.py:vin-15-20`."""
+    parts = text.split("-")
+    if len(parts) != 3 or not (parts[1].isdigit() and parts[2].isdigit()):
+        raise ValueError(f"expected MODEL-SIZE-DEPTH after the colon, such as {example}: {text!r}")
+    return parts[0], int(parts[1]), int(parts[2])

@@ -1,0 +1,19 @@
+"""A small highway VIN that learns to plan in minutes on 2 CPU cores: `make maze`."""
+
+from ml_collections import ConfigDict
+
+from experiments.configs.base import base_config
+
+
+def get_config() -> ConfigDict:
+    """11×11 mazes, 40 layers."""
+    config = base_config(name="quickstart", model="highway_vin", size=11)
+    config.data.train, config.data.valid, config.data.test = 10000, 500, 1000
+    config.model.latent_actions = 20
+    config.model.num_blocks, config.model.block_depth = 8, 5
+    config.loss.walls = False
+    config.loss.any_optimal = True
+    config.train.num_steps = 3000
+    config.eval.every_steps = 500
+    config.eval.batch_size = 64
+    return config

@@ -1,0 +1,294 @@
+"""What all training commands share: from a configuration to a finished folder.
+
+A launcher builds a `Task` from its configuration and calls `run`. The rest is the same for all: the
+folder is claimed and locked, training resumes from the newest checkpoint, the best model by
+validation is tested, and results, pictures and the planner are written.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from ml_collections import ConfigDict
+
+from experiments.console import Console, bar, say
+from hvin_jax.models import make_model
+from hvin_jax.planner import Planner, save_planner
+from hvin_jax.report.curves import learning_curves
+from hvin_jax.report.plans import plan_figure
+from hvin_jax.report.results import environment, scores_dict, spl_ranges
+from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
+from hvin_jax.tasks.maze_data import MazeData
+from hvin_jax.tasks.measures import start_states
+from hvin_jax.training import batches, devices, loop, workdir
+from hvin_jax.training.checkpoints import Best, CheckpointError, Checkpoints, Snapshot
+from hvin_jax.training.evaluation import (
+    Evaluation,
+    evaluate_policy,
+    greedy_policy,
+    num_params,
+)
+from hvin_jax.training.objective import Imitation
+from hvin_jax.training.optimizers import make_optimizer
+from hvin_jax.training.state import Params, create_state
+from hvin_jax.training.step import Forward, make_eval_step, make_train_step
+
+SELECT = ("optimality", "success")
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """Some mazes and what the model looks at.
+
+    Attributes:
+      data: the mazes.
+      arrays: the model's input by name, `[n, ...]` each.
+    """
+
+    data: MazeData
+    arrays: Mapping[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What is trained, and on what.
+
+    Attributes:
+      forward: applies the model to a batch.
+      init: makes parameters from a key.
+      train: input and labels of the training mazes, by name.
+      valid: the mazes that select a model.
+      test: the mazes that measure the selected one.
+    """
+
+    forward: Forward
+    init: Callable[[jax.Array], Params]
+    train: Mapping[str, np.ndarray]
+    valid: Split
+    test: Split
+
+
+class Settings:
+    """A configuration turned into objects, so that mistakes show before anything starts."""
+
+    def __init__(self, config: ConfigDict, num_examples: int) -> None:
+        """Checks everything that can be checked without data."""
+        self.config = config
+        self.batch_size = config.train.batch_size
+        self.eval_batch_size = config.eval.batch_size or self.batch_size
+        for size in (self.batch_size, self.eval_batch_size):
+            devices.check_batch_size(size)
+        self.feed = batches.choose_feed(config.train.feed)
+        if config.eval.select not in SELECT:
+            raise ValueError(
+                f"config.eval.select is {config.eval.select!r}, expected one of {', '.join(SELECT)}"
+            )
+        per_epoch = batches.steps_per_epoch(num_examples, self.batch_size)
+        num_steps = config.train.num_steps or config.train.num_epochs * per_epoch
+        self.plan = loop.Plan(
+            num_steps=num_steps,
+            validate_every=config.eval.every_steps or per_epoch,
+            skip_not_finite=config.train.skip_not_finite,
+            stop_after_collapses=config.train.stop_after_collapses,
+        )
+        self.optimizer = make_optimizer(
+            config.optimizer.name,
+            learning_rate=config.optimizer.learning_rate,
+            clip_norm=config.optimizer.clip_norm or None,
+            schedule=config.optimizer.schedule,
+            warmup_steps=config.optimizer.warmup_steps,
+            num_steps=num_steps,
+        )
+        self.objective = Imitation(**config.loss)
+
+    def score(self, evaluation: Evaluation) -> float:
+        """What makes one model better than another."""
+        scores = evaluation.scores
+        by_success = self.config.eval.select == "success"
+        return scores.success_rate if by_success else scores.optimality_rate
+
+
+def use_cpu_cores(count: int) -> None:
+    """Makes each CPU core a device of its own, where there is no accelerator.
+
+    Splitting a batch over cores is faster than sharing the loops of one batch among them.
+
+    Args:
+      count: how many devices; 0 for one per core.
+    """
+    jax.config.update("jax_num_cpu_devices", count or os.cpu_count() or 1)
+
+
+def model_of(config: ConfigDict, data: MazeData) -> Any:
+    """The model of a configuration for the mechanism of some mazes."""
+    return make_model(**model_settings(config, data))
+
+
+def model_settings(config: ConfigDict, data: MazeData) -> dict[str, Any]:
+    """Kind and fields of the model, what the task decides included."""
+    return {
+        **config.model,
+        "num_orientations": data.mechanism.num_orientations,
+        "num_actions": data.mechanism.num_actions,
+    }
+
+
+def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
+    """Trains, or goes on training, in a folder that is locked and claimed.
+
+    Returns:
+      The last snapshot.
+    """
+    config = settings.config
+    params_key, noise_key = jax.random.split(jax.random.key(config.seed))
+    step = make_train_step(
+        task.forward, settings.objective, settings.optimizer, axis_name=devices.BATCH_AXIS
+    )
+    valid = task.valid
+    if config.eval.valid_mazes:
+        part = slice(config.eval.valid_mazes)
+        valid = Split(valid.data[part], {name: x[part] for name, x in valid.arrays.items()})
+    eval_step = devices.pmap_eval_step(make_eval_step(task.forward))
+
+    def validate(params: Params) -> Evaluation:
+        policy = greedy_policy(eval_step, params, valid.arrays, batch_size=settings.eval_batch_size)
+        return evaluate_policy(policy, valid.data)
+
+    params = jax.jit(task.init)(params_key)
+    fresh = Snapshot(
+        state=create_state(noise_key, params, settings.optimizer),
+        best=Best.none(jax.tree.map(jnp.copy, params)),
+        collapsed=jnp.zeros((), jnp.int32),
+        seconds=jnp.zeros(()),
+    )
+    checkpoints = Checkpoints(folder / "checkpoints")
+    restored = checkpoints.restore(fresh, say)
+    snapshot = fresh if restored is None else restored
+    first_step = int(snapshot.state.step)
+    if restored is not None:
+        say(f"resuming after step {first_step} of {settings.plan.num_steps}")
+    console = Console(
+        folder,
+        first_step=first_step,
+        num_steps=settings.plan.num_steps,
+        actions=valid.data.mechanism.actions,
+        say=say,
+    )
+    indices = batches.batch_indices(
+        num_examples=len(next(iter(task.train.values()))),
+        batch_size=settings.batch_size,
+        seed=config.seed,
+        first_step=first_step,
+    )
+    with contextlib.closing(console), stop_signals() as asked_to_stop:
+        last = loop.fit(
+            snapshot,
+            settings.plan,
+            train_step=devices.pmap_train_step(step),
+            batches=batches.FEEDS[settings.feed](task.train, indices),
+            validate=validate,
+            score=settings.score,
+            checkpoints=checkpoints,
+            watcher=console,
+            asked_to_stop=asked_to_stop,
+        )
+    checkpoints.close()
+    save_figure(learning_curves(console.log.history, title=config.name), folder / "curves.png")
+    return last
+
+
+def test_policy(
+    forward: Forward, params: Params, split: Split, batch_size: int
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The greedy policy on some mazes, and its scores as they stand in `result.json`."""
+    eval_step = devices.pmap_eval_step(make_eval_step(forward))
+    with bar(len(split.data), "testing") as progress:
+        policy = greedy_policy(
+            eval_step, params, split.arrays, batch_size=batch_size, progress=progress.update
+        )
+    scores = evaluate_policy(policy, split.data).scores
+    longest = int(split.data.spl[start_states(split.data.spl)].max(initial=0))
+    ranges = spl_ranges(max(split.data.size), longest)
+    return policy, scores_dict(scores, ranges)
+
+
+def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot) -> None:
+    """Tests the best model and writes the planner, the pictures and, at the end, `result.json`."""
+    config, best = settings.config, last.best
+    policy, scores = test_policy(task.forward, best.params, task.test, settings.eval_batch_size)
+    result = {
+        "version": 1,
+        "name": config.name,
+        "config": config.to_dict(),
+        **environment(pathlib.Path(__file__).parent),
+        "num_params": num_params(best.params),
+        "steps": int(last.state.step),
+        "skipped_steps": int(last.state.skipped),
+        "collapsed": int(last.collapsed) > 0,
+        "wall_seconds": round(float(last.seconds), 1),
+        "best_step": int(best.step),
+        "valid_score": float(best.score),
+        "test": {"data": config.data.to_dict(), **scores},
+    }
+    card = {key: result[key] for key in ("name", "config", "commit", "steps", "best_step", "test")}
+    data = task.test.data
+    planner = Planner(model_settings(config, data), best.params, data.mechanism, card)
+    save_planner(folder / "planner", planner)
+    examples = mazes_figure(data[:12], policy=policy[:12], title=config.name)
+    save_figure(examples, folder / "examples.png")
+    plan = planner.plan(data.maze[0], data.goal[0], farthest_start(data.spl[0]))
+    save_figure(plan_figure(plan, data.maze[0], mechanism=data.mechanism), folder / "plan.png")
+    workdir.write_json(folder / "result.json", result)
+
+
+@contextlib.contextmanager
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """Turns the first SIGTERM or SIGINT into a wish that the loop looks at."""
+    asked: list[int] = []
+
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+        say(f"{signal.Signals(number).name}: saving, then stopping")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
+    """Ends the process with one sentence where something is wrong that a user can mend.
+
+    Args:
+      command: the name that the sentence begins with.
+      *others: further errors whose message is such a sentence; `ValueError` and `TypeError` while
+        a configuration is being read, but not later, when they would hide a fault of ours.
+    """
+    known: tuple[type[Exception], ...] = (
+        CheckpointError,
+        workdir.WorkdirError,
+        loop.NotFiniteError,
+        *others,
+    )
+    try:
+        yield
+    except loop.Interrupted as error:
+        say(f"{error}; the same command goes on from there")
+        sys.exit(128 + signal.SIGTERM)
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        sys.exit(f"{command}: can't use{where}: {error.strerror or error}")
+    except known as error:
+        sys.exit(f"{command}: {error}")

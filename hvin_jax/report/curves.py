@@ -1,0 +1,49 @@
+"""Learning curves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+_COLOURS = {"loss": "#5b6b7d", "success_rate": "#12a37a", "optimality_rate": "#3a6fd8"}
+
+
+def learning_curves(history: Sequence[dict[str, Any]], *, title: str = "") -> Figure:
+    """Training loss, and success and optimality rates in validation, over the steps.
+
+    Args:
+      history: lines of `metrics.jsonl`.
+      title: of the figure.
+
+    Returns:
+      The figure.
+    """
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    reports = [line for line in history if "loss" in line]
+    left.plot(
+        [line["step"] for line in reports],
+        [line["loss"] for line in reports],
+        color=_COLOURS["loss"],
+        linewidth=1.2,
+    )
+    left.set(title="training loss", xlabel="step")
+    left.set_yscale("log")
+    validations = [line for line in history if "success_rate" in line]
+    for name, label in (("success_rate", "success"), ("optimality_rate", "optimality")):
+        right.plot(
+            [line["step"] for line in validations],
+            [100 * line[name] for line in validations],
+            color=_COLOURS[name],
+            marker="o",
+            markersize=3,
+            label=label,
+        )
+    right.set(title="validation, all start states (%)", xlabel="step", ylim=(-2, 102))
+    right.legend(frameon=False)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    if title:
+        figure.suptitle(title)
+    return figure

@@ -1,0 +1,1 @@
+"""Training: what is minimised, one step of it, many steps that survive being killed."""

@@ -1,0 +1,85 @@
+"""The order in which examples are trained on, and the way they take to the devices.
+
+The order of an epoch depends on the seed and the epoch's number alone, so the position in the data
+is the step: a resumed run goes on with the very batch that the interrupted one would have had.
+"""
+
+import collections
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+
+from hvin_jax.training.devices import pmap_gather, split
+
+# How many batches are made ahead of time.
+AHEAD = 3
+
+
+def batch_indices(
+    *, num_examples: int, batch_size: int, seed: int, first_step: int
+) -> Iterator[np.ndarray]:
+    """The examples of step `first_step`, `first_step + 1`, … without end: int64 `[batch_size]`.
+
+    Every epoch is a new permutation; examples that do not fill a batch are left out of it.
+    """
+    per_epoch = steps_per_epoch(num_examples, batch_size)
+    step = first_step
+    while True:
+        epoch, within = divmod(step, per_epoch)
+        order = np.random.default_rng([seed, epoch]).permutation(num_examples)
+        for start in range(within * batch_size, per_epoch * batch_size, batch_size):
+            yield order[start : start + batch_size]
+            step += 1
+
+
+def steps_per_epoch(num_examples: int, batch_size: int) -> int:
+    """The number of whole batches; an error if there is none."""
+    if num_examples < batch_size:
+        raise ValueError(
+            f"{num_examples} training examples do not fill a batch of {batch_size}: make more "
+            "examples or a smaller batch"
+        )
+    return num_examples // batch_size
+
+
+def batches_on_device(
+    arrays: Mapping[str, np.ndarray], indices: Iterator[np.ndarray]
+) -> Iterator[Any]:
+    """Batches `[D, B / D, ...]` gathered from a copy of the data that lives on every device."""
+    resident = {name: jax.numpy.asarray(array) for name, array in arrays.items()}
+    gather = pmap_gather()
+    for index in indices:
+        yield gather(resident, split({"index": index.astype(np.int32)})["index"])
+
+
+def batches_streamed(
+    arrays: Mapping[str, np.ndarray], indices: Iterator[np.ndarray]
+) -> Iterator[Any]:
+    """Batches `[D, B / D, ...]` that a thread gathers on the host, a few steps ahead."""
+    with ThreadPoolExecutor(1) as pool:
+        ahead: collections.deque[Future] = collections.deque()
+        for index in indices:
+            ahead.append(pool.submit(_gather, arrays, index))
+            if len(ahead) > AHEAD:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+def _gather(arrays: Mapping[str, np.ndarray], index: np.ndarray) -> dict[str, np.ndarray]:
+    return split({name: array[index] for name, array in arrays.items()})
+
+
+FEEDS = {"device": batches_on_device, "stream": batches_streamed}
+
+
+def choose_feed(name: str) -> str:
+    """Resolves "auto": "device" where there is an accelerator to keep fed, else "stream"."""
+    if name == "auto":
+        return "stream" if jax.default_backend() == "cpu" else "device"
+    if name not in FEEDS:
+        raise ValueError(f"unknown way to feed data {name!r}: expected auto, device or stream")
+    return name

@@ -1,0 +1,49 @@
+"""The one place that knows how many devices there are: steps split over them by `jax.pmap`.
+
+State and parameters go in and come out unstacked (`in_axes=None`); batches carry a leading device
+axis. The same code runs on one CPU and on many GPUs.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from hvin_jax.training.step import EvalStep, TrainStep
+
+# The axis over which batches are split; `make_train_step` needs its name.
+BATCH_AXIS = "batch"
+
+
+def pmap_train_step(step: TrainStep) -> TrainStep:
+    """Splits a step made with `axis_name=BATCH_AXIS` over all devices; the state is donated."""
+    return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)
+
+
+def pmap_eval_step(step: EvalStep) -> EvalStep:
+    """Splits an evaluation step over all devices: actions `[D, B / D, ...]`."""
+    return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), out_axes=0)
+
+
+def pmap_gather() -> Any:
+    """`(arrays, indices [D, b]) -> rows [D, b, ...]` of arrays that live on every device."""
+    return jax.pmap(
+        lambda arrays, index: jax.tree.map(lambda x: x[index], arrays), in_axes=(None, 0)
+    )
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Raises if the devices can't share a batch evenly."""
+    devices = jax.device_count()
+    if batch_size < 1 or batch_size % devices:
+        raise ValueError(
+            f"a batch of {batch_size} can't be shared evenly by {devices} devices: make it a "
+            f"multiple of {devices}"
+        )
+
+
+def split(batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """`[B, ...]` to `[D, B / D, ...]` for the devices of this process."""
+    devices = jax.local_device_count()
+    return {name: x.reshape(devices, -1, *x.shape[1:]) for name, x in batch.items()}

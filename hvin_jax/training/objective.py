@@ -1,0 +1,89 @@
+"""What training minimises: the cross-entropy to optimal actions at every state.
+
+Losses are returned as sums with the weight they were summed over, so that a batch can be split over
+any number of devices: sums add up, means do not.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from hvin_jax.models import PlannerOutput
+from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets
+
+# Arrays of a batch of mazes by name, as in `MazeData`: maze, goal, label, optimal, spl.
+Batch = Mapping[str, jax.Array]
+
+
+class LossSums(NamedTuple):
+    """Sums over the states of some examples, all scalars.
+
+    Attributes:
+      loss: the weighted sum of the loss.
+      weight: the sum of the weights.
+      correct: the weighted number of states at which the likeliest action is an optimal one.
+    """
+
+    loss: jax.Array
+    weight: jax.Array
+    correct: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Imitation:
+    """Imitation of optimal actions.
+
+    Attributes:
+      walls: whether states without a path to the goal count, wall cells above all. Their labels
+        are noise in differential drive; the baseline code trains on them, and leaving them out
+        learns faster.
+      any_optimal: whether every optimal action is accepted, -log Σ_(a optimal) π(a), instead of
+        the one drawn as the label, -log π(label).
+      long_paths: λ ≥ 0; a state counts 1 + λ · SPL / (H + W). Zero is the plain mean.
+    """
+
+    walls: bool = False
+    any_optimal: bool = False
+    long_paths: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.long_paths >= 0:
+            raise ValueError(f"long_paths is {self.long_paths}, expected 0 or more")
+
+    def __call__(self, output: PlannerOutput, batch: Batch) -> LossSums:
+        """The sums of a batch.
+
+        Args:
+          output: of a model, with logits `[B, H, W, O, A]`.
+          batch: with label, optimal and spl `[B, H, W, O]`.
+
+        Returns:
+          The sums over all states.
+        """
+        logits = output.logits.astype(jnp.float32)
+        optimal = action_sets(batch["optimal"], num_actions=logits.shape[-1])
+        log_policy = jax.nn.log_softmax(logits)
+        if self.any_optimal:
+            log_likelihood = jax.nn.logsumexp(log_policy, axis=-1, where=optimal)
+        else:
+            label = batch["label"].astype(jnp.int32)[..., None]
+            log_likelihood = jnp.take_along_axis(log_policy, label, axis=-1)[..., 0]
+        weight = self._weight(batch["spl"])
+        chosen = logits.argmax(-1)[..., None]
+        correct = jnp.take_along_axis(optimal, chosen, axis=-1)[..., 0]
+        return LossSums(
+            loss=-jnp.sum(weight * log_likelihood),
+            weight=jnp.sum(weight),
+            correct=jnp.sum(weight * correct.astype(jnp.float32)),
+        )
+
+    def _weight(self, spl: jax.Array) -> jax.Array:
+        reachable = spl != jnp.asarray(UNREACHABLE, spl.dtype)
+        weight = jnp.ones(spl.shape, jnp.float32)
+        if self.long_paths:
+            steps = jnp.where(reachable, spl, 0).astype(jnp.float32)
+            weight += self.long_paths / (spl.shape[1] + spl.shape[2]) * steps
+        return weight if self.walls else jnp.where(reachable, weight, 0.0)

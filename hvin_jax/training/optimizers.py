@@ -1,0 +1,97 @@
+"""Optimisers and schedules by name.
+
+The protocol's optimiser is RMSprop as the baseline code has it: learning rate 1e-3, decay 0.99,
+epsilon 1e-6 outside of the root, gradients clipped to a norm of 40.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import optax
+
+PROTOCOL_RMSPROP: Mapping[str, Any] = {"decay": 0.99, "eps": 1e-6, "eps_in_sqrt": False}
+SCHEDULES = ("constant", "cosine", "linear")
+
+
+def make_optimizer(
+    name: str = "rmsprop",
+    *,
+    learning_rate: float = 1e-3,
+    options: Mapping[str, Any] | None = None,
+    clip_norm: float | None = 40.0,
+    schedule: str = "constant",
+    warmup_steps: int = 0,
+    num_steps: int = 0,
+) -> optax.GradientTransformation:
+    """An optimiser with clipping and a schedule.
+
+    Args:
+      name: of a function of optax, such as "rmsprop", "adam" or "adamw".
+      learning_rate: its peak, > 0.
+      options: further arguments of that function; the protocol's for "rmsprop" by default.
+      clip_norm: the largest norm of the gradient; None does not clip.
+      schedule: what the learning rate does after the warm-up: "constant", or down to zero by
+        "cosine" or "linear".
+      warmup_steps: over how many steps it grows from zero first.
+      num_steps: the length of the training, at whose end the schedule arrives.
+
+    Returns:
+      The optimiser.
+    """
+    if not learning_rate > 0:
+        raise ValueError(f"learning_rate is {learning_rate}, expected more than 0")
+    if clip_norm is not None and not clip_norm > 0:
+        raise ValueError(f"clip_norm is {clip_norm}, expected more than 0, or None not to clip")
+    make = _find(name)
+    if options is None:
+        options = PROTOCOL_RMSPROP if name == "rmsprop" else {}
+    unknown = set(options) - set(inspect.signature(make).parameters)
+    if unknown:
+        raise ValueError(f"optax.{name} has no option {', '.join(sorted(unknown))}")
+    rate = make_schedule(schedule, learning_rate, warmup_steps, num_steps)
+    optimizer = make(rate, **options)
+    if clip_norm is None:
+        return optimizer
+    return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
+
+
+def make_schedule(
+    name: str, learning_rate: float, warmup_steps: int, num_steps: int
+) -> optax.Schedule:
+    """The learning rate of each step; see `make_optimizer`."""
+    if name not in SCHEDULES:
+        raise ValueError(f"unknown schedule {name!r}: expected one of {', '.join(SCHEDULES)}")
+    if warmup_steps < 0:
+        raise ValueError(f"warmup_steps is {warmup_steps}, expected 0 or more")
+    rest = num_steps - warmup_steps
+    if name != "constant" and rest < 1:
+        raise ValueError(
+            f"a {name} schedule needs more steps than its warm-up of {warmup_steps}, "
+            f"got {num_steps}"
+        )
+    after = {
+        "constant": lambda: optax.constant_schedule(learning_rate),
+        "cosine": lambda: optax.cosine_decay_schedule(learning_rate, rest),
+        "linear": lambda: optax.linear_schedule(learning_rate, 0.0, rest),
+    }[name]()
+    if warmup_steps == 0:
+        return after
+    warmup = optax.linear_schedule(0.0, learning_rate, warmup_steps)
+    return optax.join_schedules([warmup, after], [warmup_steps])
+
+
+def _find(name: str) -> Callable[..., optax.GradientTransformation]:
+    make = getattr(optax, name, None)
+    if not callable(make) or "learning_rate" not in _parameters(make):
+        raise ValueError(
+            f"optax has no optimiser {name!r}: expected a name such as rmsprop, adam, adamw or sgd"
+        )
+    return make
+
+
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ()

@@ -1,0 +1,181 @@
+"""One step of training or evaluation, as pure functions of state and batch.
+
+They know nothing of devices but the name of the axis over which a batch is split: with
+`axis_name=None` they run as they are, under `jit` or under `vmap` over the states of several seeds
+(`jax.vmap(train_step, in_axes=(0, None))`). `hvin_jax.training.devices` splits them over devices.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+
+from hvin_jax.models import PlannerOutput
+from hvin_jax.training.objective import Batch, LossSums
+from hvin_jax.training.state import Params, TrainState, Window
+
+
+class Forward(Protocol):
+    """Applies a model to a batch of a task."""
+
+    def __call__(
+        self,
+        params: Params,
+        batch: Batch,
+        *,
+        key: jax.Array | None = None,
+        example_index: jax.Array | None = None,
+    ) -> PlannerOutput:
+        """Plans; with a `key`, in training mode."""
+
+
+class StepMetrics(NamedTuple):
+    """What a step reports, scalars over the whole batch.
+
+    Attributes:
+      loss: the mean loss.
+      accuracy: the share of states whose likeliest action is optimal.
+      grad_norm: the norm of the gradient before clipping.
+      finite: whether loss and gradient were finite; if not, the step changed nothing.
+    """
+
+    loss: jax.Array
+    accuracy: jax.Array
+    grad_norm: jax.Array
+    finite: jax.Array
+
+
+TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]
+EvalStep = Callable[[Params, Any], jax.Array]
+
+
+def make_train_step(
+    forward: Forward,
+    objective: Callable[[PlannerOutput, Batch], LossSums],
+    optimizer: optax.GradientTransformation,
+    *,
+    axis_name: str | None = None,
+) -> TrainStep:
+    """A training step `(state, batch) -> (state, metrics)`.
+
+    The noise of an example depends on the state's key, the step and the example's place in the
+    global batch, so the result is the same (up to rounding) however the batch is split.
+
+    Args:
+      forward: applies the model.
+      objective: what is minimised.
+      optimizer: how.
+      axis_name: the mapped axis over which the batch is split, if any.
+
+    Returns:
+      The step. A loss or gradient that is not finite leaves parameters and optimiser as they were.
+    """
+
+    def total(tree: Any) -> Any:
+        return tree if axis_name is None else lax.psum(tree, axis_name)
+
+    def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, StepMetrics]:
+        size = jax.tree.leaves(batch)[0].shape[0]
+        first = 0 if axis_name is None else lax.axis_index(axis_name) * size
+
+        def loss(params: Params) -> tuple[jax.Array, LossSums]:
+            output = forward(
+                params,
+                batch,
+                key=jax.random.fold_in(state.key, state.step),
+                example_index=first + jnp.arange(size),
+            )
+            sums = objective(output, batch)
+            return sums.loss, sums
+
+        grads, local_sums = jax.grad(loss, has_aux=True)(state.params)
+        grads, sums = total((grads, local_sums))
+        grads = jax.tree.map(lambda x: x / sums.weight, grads)
+        metrics = _metrics(sums, grads)
+        updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+
+        def if_finite(new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda x, y: jnp.where(metrics.finite, x, y), new, old)
+
+        new_state = TrainState(
+            step=state.step + 1,
+            params=if_finite(params, state.params),
+            opt_state=if_finite(opt_state, state.opt_state),
+            key=state.key,
+            skipped=state.skipped + (~metrics.finite).astype(jnp.int32),
+            window=if_finite(_add(state.window, metrics), state.window),
+        )
+        return new_state, metrics
+
+    return train_step
+
+
+def make_eval_step(forward: Forward) -> EvalStep:
+    """An evaluation step `(params, batch) -> actions`: the greedy policy, uint8 `[B, H, W, O]`."""
+
+    def eval_step(params: Params, batch: Batch) -> jax.Array:
+        return forward(params, batch).logits.argmax(-1).astype(jnp.uint8)
+
+    return eval_step
+
+
+def _metrics(sums: LossSums, grads: Params) -> StepMetrics:
+    loss, norm = sums.loss / sums.weight, optax.global_norm(grads)
+    return StepMetrics(
+        loss=loss,
+        accuracy=sums.correct / sums.weight,
+        grad_norm=norm,
+        finite=jnp.isfinite(loss) & jnp.isfinite(norm),
+    )
+
+
+def _add(window: Window, metrics: StepMetrics) -> Window:
+    return Window(
+        steps=window.steps + 1,
+        loss=window.loss + metrics.loss,
+        accuracy=window.accuracy + metrics.accuracy,
+    )
+
+
+def maze_forward(model: Any) -> Forward:
+    """Applies a planner to mazes that are given by their maps and goals.
+
+    Args:
+      model: a module of `hvin_jax.models`.
+
+    Returns:
+      The function; it reads maze `[B, H, W]` and goal `[B, 3]` of a batch.
+    """
+
+    def forward(
+        params: Params,
+        batch: Mapping[str, jax.Array],
+        *,
+        key: jax.Array | None = None,
+        example_index: jax.Array | None = None,
+    ) -> PlannerOutput:
+        maze = batch["maze"]
+        return model.apply(
+            params,
+            maze,
+            goal_maps(batch["goal"], maze.shape[1:], model.num_orientations),
+            train=key is not None,
+            example_index=example_index,
+            rngs=None if key is None else {"exploration": key},
+        )
+
+    return forward
+
+
+def goal_maps(goal: jax.Array, size: tuple[int, ...], num_orientations: int) -> jax.Array:
+    """One-hot maps `[B, H, W, O]` of goals `[B, 3]`: (row, column, orientation)."""
+    shape = (*size, num_orientations)
+    place = jnp.zeros(goal.shape[0], jnp.int32)
+    for axis, length in enumerate(shape):
+        place = place * length + goal[:, axis]
+    flat = jax.nn.one_hot(place, shape[0] * shape[1] * shape[2])
+    return flat.reshape(goal.shape[0], *shape)

@@ -1,0 +1,144 @@
+"""The folder of one run: whose it is, who is working in it, what has happened so far.
+
+config.json      what the run was asked to do; another configuration is refused
+checkpoints/     the two newest, see `hvin_jax.training.checkpoints`
+metrics.jsonl    a line for each report and validation
+tensorboard/     the same for TensorBoard
+planner/         the best model, for `hvin_jax.load_planner`
+result.json      when the run is complete: what came out, see RESULT_SCHEMA
+*.png            learning curves, mazes and paths
+.lock            held while a process works here
+"""
+
+import contextlib
+import fcntl
+import json
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hvin_jax.tasks.npz import atomic_write
+
+RESULT_SCHEMA = {
+    "version": "1, the version of this schema",
+    "name": "of the configuration",
+    "config": "the whole configuration",
+    "commit": "git commit of the code, -dirty if it had changes; null outside of a repository",
+    "versions": "of Python, hvin_jax and the packages it stands on",
+    "device": "kind and number of devices",
+    "num_params": "number of parameters of the model",
+    "steps": "number of training steps made",
+    "skipped_steps": "steps that were skipped because a loss or gradient was not finite",
+    "collapsed": "whether the last validation found a constant policy",
+    "wall_seconds": "training time of all sittings, validation included, evaluation left out",
+    "best_step": "after which step the tested parameters were taken",
+    "valid_score": "their score on the validation mazes, by which they were selected",
+    "test": {
+        "data": "what they were tested on",
+        "mazes": "number of mazes",
+        "success_rate": "SR over all start states, 0 to 1",
+        "optimality_rate": "OR over all start states",
+        "ranges": "list of {low, high, count, success_rate, optimality_rate}: low < SPL <= high",
+        "percent_optimal": "%Opt of the baseline code, a mean over mazes, 0 to 1",
+        "percent_success": "%Suc of the baseline code",
+        "prediction_error": "share of all states, walls too, where the action is not the label",
+        "starts_by_spl": "number of start states with SPL = 0, 1, 2, ...",
+        "successes_by_spl": "how many of them reach the goal",
+        "optimal_by_spl": "how many of them reach it in SPL actions",
+    },
+}
+
+
+class WorkdirError(RuntimeError):
+    """A folder that this run can't work in; the message says why and what to do."""
+
+
+@contextlib.contextmanager
+def locked(folder: pathlib.Path) -> Iterator[None]:
+    """Holds a folder, so that no second process works in it; a killed process lets go of it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise WorkdirError(f"{folder} is a file, expected a folder for the run") from error
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise WorkdirError(f"another process is working in {folder}") from error
+        yield
+
+
+def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
+    """Makes the folder that of a configuration, or checks that it is.
+
+    Raises:
+      WorkdirError: it belongs to another one; the message shows the difference.
+    """
+    path = folder / "config.json"
+    if not path.exists():
+        if strangers := [x.name for x in folder.iterdir() if x.name != ".lock"]:
+            raise WorkdirError(
+                f"{folder} holds {', '.join(sorted(strangers)[:3])} but no config.json, so it is "
+                "not the folder of a run; choose another one"
+            )
+        write_json(path, config)
+        return
+    try:
+        other = json.loads(path.read_text())
+    except ValueError as error:
+        raise WorkdirError(f"{path} can't be read: {error}") from error
+    if differences := list(_differences(other, json.loads(json.dumps(config)))):
+        raise WorkdirError(
+            f"{folder} belongs to another configuration; choose another folder. What differs:\n"
+            + "\n".join(f"  {line}" for line in differences)
+        )
+
+
+def write_json(path: pathlib.Path, content: Mapping[str, Any]) -> None:
+    """Writes a readable file, in one piece or not at all."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
+class MetricsLog:
+    """`metrics.jsonl`, whose lines are those of a run that was never interrupted."""
+
+    def __init__(self, folder: pathlib.Path, *, resume_step: int) -> None:
+        """Opens the log; lines after `resume_step` will be written again and are dropped."""
+        path = folder / "metrics.jsonl"
+        self.history = [line for line in read_metrics(folder) if line["step"] <= resume_step]
+        with atomic_write(path) as file:
+            for line in self.history:
+                file.write((json.dumps(line) + "\n").encode())
+        self._file = path.open("a")
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Adds a line, which must have a `step`."""
+        self.history.append(dict(line))
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def read_metrics(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of `metrics.jsonl`; one that a killed process left unfinished is left out."""
+    path = folder / "metrics.jsonl"
+    lines = []
+    for text in path.read_text().splitlines() if path.exists() else []:
+        with contextlib.suppress(ValueError):
+            lines.append(json.loads(text))
+    return lines
+
+
+def _differences(old: Any, new: Any, name: str = "config") -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences(
+                old.get(key, "(absent)"), new.get(key, "(absent)"), f"{name}.{key}"
+            )
+    elif old != new:
+        yield f"{name}: {json.dumps(old)} there, {json.dumps(new)} now"
