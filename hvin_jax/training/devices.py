@@ -4,7 +4,7 @@ State and parameters go in and come out unstacked (`in_axes=None`); batches carr
 axis. The same code runs on one CPU and on many GPUs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,16 +14,24 @@ from hvin_jax.training.step import EvalStep, TrainStep
 
 # The axis over which batches are split; `make_train_step` needs its name.
 BATCH_AXIS = "batch"
+Devices = Sequence[jax.Device] | None
 
 
-def pmap_train_step(step: TrainStep) -> TrainStep:
-    """Splits a step made with `axis_name=BATCH_AXIS` over all devices; the state is donated."""
-    return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), out_axes=None, donate_argnums=0)
+def pmap_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
+    """Splits a step made with `axis_name=BATCH_AXIS` over devices (all); the state is donated."""
+    return jax.pmap(
+        step,
+        axis_name=BATCH_AXIS,
+        in_axes=(None, 0),
+        out_axes=None,
+        donate_argnums=0,
+        devices=devices,
+    )
 
 
-def pmap_eval_step(step: EvalStep) -> EvalStep:
-    """Splits an evaluation step over all devices: actions `[D, B / D, ...]`."""
-    return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), out_axes=0)
+def pmap_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:
+    """Splits an evaluation step over devices (all): actions `[D, B / D, ...]`."""
+    return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), devices=devices)
 
 
 def pmap_gather() -> Any:
@@ -43,7 +51,7 @@ def check_batch_size(batch_size: int) -> None:
         )
 
 
-def split(batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """`[B, ...]` to `[D, B / D, ...]` for the devices of this process."""
-    devices = jax.local_device_count()
+def split(batch: Mapping[str, np.ndarray], num_devices: int = 0) -> dict[str, np.ndarray]:
+    """`[B, ...]` to `[D, B / D, ...]`, by default for all devices of this process."""
+    devices = num_devices or jax.local_device_count()
     return {name: x.reshape(devices, -1, *x.shape[1:]) for name, x in batch.items()}

@@ -124,7 +124,7 @@ def make_eval_step(forward: Forward) -> EvalStep:
 
 
 def _metrics(sums: LossSums, grads: Params) -> StepMetrics:
-    loss, norm = sums.loss / sums.weight, optax.global_norm(grads)
+    loss, norm = sums.loss / sums.weight, optax.tree.norm(grads)
     return StepMetrics(
         loss=loss,
         accuracy=sums.correct / sums.weight,

@@ -1,0 +1,153 @@
+"""A run that is killed and started again ends as if nothing had happened, to the last bit."""
+
+import json
+import random
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from launching import TINY, run, start
+
+# What may differ between two runs of one configuration.
+CLOCK = ("wall_seconds",)
+
+
+def _outcome(folder):
+    result = json.loads((folder / "result.json").read_text())
+    for name in CLOCK:
+        del result[name]
+    with np.load(folder / "planner" / "weights.npz") as weights:
+        arrays = {name: weights[name] for name in weights.files}
+    return result, (folder / "metrics.jsonl").read_text(), arrays
+
+
+def _assert_same(folder, reference):
+    result, metrics, arrays = _outcome(folder)
+    expected_result, expected_metrics, expected_arrays = _outcome(reference)
+    assert result == expected_result
+    assert metrics == expected_metrics
+    assert arrays.keys() == expected_arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, expected_arrays[name])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs")
+    code, out, err = run("maze", *TINY, "--workdir=reference", folder=folder)
+    assert code == 0, err
+    assert "best after step" in out
+    return folder
+
+
+def _wait_for(condition, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_killed_at_random_moments(place, seed):
+    folder, arguments = place / f"killed{seed}", (*TINY, f"--workdir=killed{seed}")
+    chance = random.Random(seed)
+    checkpoints = folder / "checkpoints"
+    moments = {
+        "at the first compile": lambda: (folder / "metrics.jsonl").exists(),
+        "during a save": lambda: any(checkpoints.glob("*tmp*")),
+        "after a step": lambda: len(list(checkpoints.glob("[0-9]*"))) > 1,
+    }
+    for condition in moments.values():
+        process = start("maze", *arguments, folder=place)
+        _wait_for(condition, process)
+        time.sleep(chance.random() * 0.3)
+        process.kill()
+        process.communicate()
+    code, _, err = run("maze", *arguments, folder=place)
+    assert code == 0, err
+    _assert_same(folder, place / "reference")
+
+
+@pytest.fixture(scope="module")
+def stopped(place):
+    """A run that was asked to stop on its way."""
+    process = start("maze", *TINY, "--workdir=stopped", folder=place)
+    checkpoints = place / "stopped" / "checkpoints"
+    _wait_for(lambda: len(list(checkpoints.glob("[0-9]*[0-9]"))) > 0, process)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM, err
+    assert "SIGTERM: saving, then stopping" in out
+    assert "the same command goes on from there" in out
+    return place / "stopped"
+
+
+def test_asked_to_stop(place, stopped):
+    shutil.copytree(stopped, place / "continued")
+    code, out, err = run("maze", *TINY, "--workdir=continued", folder=place)
+    assert code == 0, err
+    assert "resuming after step" in out
+    _assert_same(place / "continued", place / "reference")
+
+
+def test_damaged_checkpoint(place, stopped):
+    shutil.copytree(stopped, place / "damaged")
+    checkpoints = place / "damaged" / "checkpoints"
+    newest = max(int(path.name) for path in checkpoints.iterdir())
+    for path in (checkpoints / str(newest)).rglob("*"):
+        if path.is_file() and path.stat().st_size > 1000:
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2] ^= 0xFF
+            path.write_bytes(content)
+    code, out, err = run("maze", *TINY, "--workdir=damaged", folder=place)
+    assert code == 0, err
+    assert f"the checkpoint of step {newest} is damaged and put aside" in out
+    _assert_same(place / "damaged", place / "reference")
+
+
+def test_finished_run_is_not_run_again(place):
+    before = (place / "reference" / "result.json").read_text()
+    code, out, _ = run("maze", *TINY, "--workdir=reference", folder=place)
+    assert code == 0
+    assert "reference is complete" in out
+    assert "success rate" in out
+    assert (place / "reference" / "result.json").read_text() == before
+
+
+def test_another_configuration_is_refused(place):
+    code, _, err = run(
+        "maze", *TINY, "--workdir=reference", "--config.model.block_depth=3", folder=place
+    )
+    assert code == 1
+    assert "belongs to another configuration" in err
+    assert "config.model.block_depth: 2 there, 3 now" in err
+
+
+def test_two_processes_in_one_folder(place):
+    arguments = (*TINY, "--workdir=twice")
+    first = start("maze", *arguments, folder=place)
+    _wait_for(lambda: (place / "twice" / "config.json").exists(), first)
+    code, _, err = run("maze", *arguments, folder=place)
+    first.kill()
+    first.communicate()
+    assert code == 1
+    assert err == "maze: another process is working in twice\n"
+
+
+def test_not_finite_stops(place):
+    code, _, err = run(
+        "maze",
+        *TINY,
+        "--workdir=hot",
+        "--config.optimizer.name=sgd",
+        "--config.optimizer.learning_rate=1e30",
+        "--config.optimizer.clip_norm=0.0",
+        folder=place,
+    )
+    assert code == 1
+    assert err.startswith("maze: step ")
+    assert "the last good checkpoint is" in err
+    assert "Traceback" not in err
