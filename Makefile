@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install test lint format bench clean
+.PHONY: help install maze test lint format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,10 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+maze: $(STAMP)  ## train, test and draw a small highway VIN: runs/quickstart
+	$(BIN)/python -m experiments.maze --config=experiments/configs/quickstart.py
+	@echo; echo "Plan on a map of your own: $(BIN)/python -m experiments.plan --map=FILE"
 
 test: lint  ## the linter, the type checker and the whole test suite
 	$(BIN)/python -m pytest

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
+from absl import flags, logging
 from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
@@ -107,6 +108,12 @@ def bar(total: int, what: str) -> Iterator[tqdm]:
         total=total, unit=" mazes", desc=what, disable=not sys.stderr.isatty(), leave=False
     ) as progress:
         yield progress
+
+
+def quiet_libraries() -> None:
+    """Lets libraries print warnings only, unless --verbosity asks for more."""
+    if not flags.FLAGS["verbosity"].present:
+        logging.set_verbosity(logging.WARNING)
 
 
 def say(text: str) -> None:

@@ -19,11 +19,11 @@ import sys
 
 import jax
 import jax.numpy as jnp
-from absl import app, flags, logging
+from absl import app, flags
 from ml_collections import ConfigDict, config_flags
 
 from experiments import launch
-from experiments.console import say
+from experiments.console import quiet_libraries, say
 from experiments.data import configured_mazes
 from hvin_jax.planner import load_planner
 from hvin_jax.report.results import scores_table
@@ -58,8 +58,7 @@ def main(argv: list[str]) -> None:
     """Runs the command; what a user can mend ends it with one sentence and exit code 1."""
     if len(argv) > 1:
         sys.exit(f"maze: unexpected argument {argv[1]!r}: flags begin with --, see --help")
-    if not flags.FLAGS["verbosity"].present:
-        logging.set_verbosity(logging.WARNING)  # the checkpoints' library is talkative
+    quiet_libraries()
     launch.use_cpu_cores(_CPU_DEVICES.value)
     if _MODE.value == "eval":
         with launch.readable_errors("maze", ValueError):

@@ -228,7 +228,7 @@ def load_planner(path: str | pathlib.Path = DEFAULT) -> Planner:
             raise ValueError(
                 f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
             )
-        with np.load(folder / "weights.npz", allow_pickle=False) as arrays:
+        with (folder / "weights.npz").open("rb") as file, np.load(file) as arrays:
             weights = {name: jnp.asarray(arrays[name]) for name in arrays.files}
         params = {"params": unflatten_dict(weights, sep="/")}
         mechanism = get_mechanism(content["mechanism"])

@@ -8,7 +8,6 @@ import time
 
 import numpy as np
 import pytest
-
 from launching import TINY, run, start
 
 # What may differ between two runs of one configuration.

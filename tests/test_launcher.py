@@ -1,0 +1,200 @@
+"""The training command from end to end, and what it says when something is wrong."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from launching import ROOT, TINY, run
+from PIL import Image
+
+from experiments.configs import base, cpu, paper
+from hvin_jax import load_planner
+from hvin_jax.report.results import scores_table, spl_ranges
+from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a finished run and the mazes it was made from."""
+    folder = tmp_path_factory.mktemp("launcher")
+    code, out, err = run("maze", *TINY, "--workdir=runs/tiny", folder=folder)
+    assert code == 0, err
+    assert err == ""  # no progress bar, no chatter
+    return folder, out
+
+
+def test_what_is_printed(finished):
+    _, out = finished
+    lines = out.splitlines()
+    validations = [line for line in lines if line.startswith("step ")]
+    assert [line.split()[1] for line in validations[:1] + validations[-1:]] == ["15/60", "60/60"]
+    assert "shortest path    start states   success rate   optimality rate" in lines
+    assert lines[-1] == ("runs/tiny: result.json, planner/, curves.png, examples.png, plan.png")
+
+
+def test_result_follows_its_schema(finished):
+    folder, _ = finished
+    result = json.loads((folder / "runs/tiny/result.json").read_text())
+    assert result.keys() == RESULT_SCHEMA.keys()
+    assert result["test"].keys() == RESULT_SCHEMA["test"].keys()
+    assert result["steps"] == 60
+    assert result["config"]["model"]["block_depth"] == 2
+    assert result["device"]["count"] == 2
+    assert sum(row["count"] for row in result["test"]["ranges"]) == sum(
+        result["test"]["starts_by_spl"]
+    )
+    assert f"{100 * result['test']['success_rate']:.2f} %" in scores_table(result["test"])
+
+
+def test_logs_and_pictures(finished):
+    folder, _ = finished
+    lines = read_metrics(folder / "runs/tiny")
+    assert [line["step"] for line in lines if "success_rate" in line] == [15, 30, 45, 60]
+    assert [line["step"] for line in lines if "loss" in line] == [50]
+    assert list((folder / "runs/tiny/tensorboard").glob("events*"))
+    for name in ("curves", "examples", "plan"):
+        with Image.open(folder / f"runs/tiny/{name}.png") as image:
+            assert np.asarray(image.convert("L")).std() > 10
+
+
+def test_best_by_validation_is_what_is_tested(finished):
+    folder, _ = finished
+    result = json.loads((folder / "runs/tiny/result.json").read_text())
+    lines = [x for x in read_metrics(folder / "runs/tiny") if "optimality_rate" in x]
+    best = max(lines, key=lambda line: np.float32(line["optimality_rate"]))
+    assert result["best_step"] == best["step"]
+    assert result["valid_score"] == pytest.approx(best["optimality_rate"])
+
+
+def test_eval_of_a_checkpoint_repeats_the_test(finished):
+    folder, _ = finished
+    (data,) = (folder / "data").glob("*.npz")
+    code, out, err = run(
+        "maze", "--mode=eval", "--checkpoint=runs/tiny", f"--data={data}", folder=folder
+    )
+    assert code == 0, err
+    result = json.loads((folder / "runs/tiny/result.json").read_text())
+    assert scores_table(result["test"]) in out
+    (written,) = (folder / "runs/tiny").glob("eval-*.json")
+    again = json.loads(written.read_text())
+    assert again["successes_by_spl"] == result["test"]["successes_by_spl"]
+
+
+def test_train_without_a_test(finished):
+    folder, _ = finished
+    code, _, err = run("maze", *TINY, "--mode=train", "--workdir=runs/untested", folder=folder)
+    assert code == 0, err
+    assert not (folder / "runs/untested/result.json").exists()
+    code, out, _ = run("maze", *TINY, "--workdir=runs/untested", folder=folder)
+    assert code == 0
+    assert "resuming after step 60 of 60" in out
+    same = [
+        json.loads((folder / f"runs/{name}/result.json").read_text())["test"]
+        for name in ("tiny", "untested")
+    ]
+    assert same[0] == same[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--config.model.blok_depth=3"], "blok_depth"),
+        (["--config.model.block_depth=deep"], "block_depth"),
+        (["--confg=x"], "Unknown command line flag 'confg'"),
+        (["--config=experiments/configs/nothing.py"], "nothing.py"),
+        (["--config.model.kind=vinn"], "maze: unknown model 'vinn'"),
+        (
+            ["--config.model.kind=vin"],
+            "a vin has no setting 'block_depth'; did you mean depth?",
+        ),
+        (["--config.model.kernel_size=4"], "maze: kernel_size must be odd"),
+        (["--config.model.epsilon=1.5"], "epsilon must lie in [0, 1], got 1.5"),
+        (["--config.train.batch_size=7"], "a batch of 7 can't be shared evenly by 2 devices"),
+        (["--config.train.batch_size=128"], "64 training examples do not fill a batch of 128"),
+        (["--config.data.file=gone.npz"], "maze: gone.npz: there is no such file"),
+        (["--config.data.mechanism=moor"], "maze: unknown mechanism 'moor'"),
+        (["--config.data.min_decimation=1.0"], "maze: too few distinct maps"),
+        (["--config.optimizer.name=sdg"], "maze: optax has no optimiser 'sdg'"),
+        (["--config.optimizer.schedule=step"], "maze: unknown schedule 'step'"),
+        (["--config.eval.select=speed"], "config.eval.select is 'speed'"),
+        (["--config.eval.every_steps=-1"], "validate_every is -1"),
+        (["--workdir=/proc/nowhere"], "maze: can't use"),
+        (["surplus"], "maze: unexpected argument 'surplus'"),
+    ],
+)
+def test_mistakes(tmp_path, changes, message):
+    arguments = (*TINY, "--workdir=runs/wrong", *changes)
+    code, _, err = run("maze", *arguments, folder=tmp_path)
+    assert code != 0
+    assert message in err
+    if err.startswith("maze: "):
+        assert err.count("\n") == 1
+
+
+def test_missing_config(tmp_path):
+    code, _, err = run("maze", folder=tmp_path)
+    assert code == 1
+    assert err == "maze: --config is missing, for instance experiments/configs/quickstart.py\n"
+
+
+def test_full_disk(tmp_path):
+    """A file may not grow beyond a limit, which fails like a full disk."""
+    code = subprocess.run(
+        [sys.executable, "-m", "experiments.maze", *TINY, "--workdir=runs/full"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (12_000, 12_000)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert code.returncode == 1
+    assert code.stderr.startswith("maze: can't ")
+    assert "Traceback" not in code.stderr
+
+
+def test_help(tmp_path):
+    code, out, _ = run("maze", "--help", folder=tmp_path)
+    assert code == 1  # absl's exit code for --help
+    for flag in ("--workdir", "--mode", "--checkpoint", "--data_dir", "--config"):
+        assert flag in out
+
+
+def test_rows_of_the_paper():
+    deep = paper.get_config("highway_vin-25-300")
+    assert (deep.model.num_blocks, deep.model.block_depth) == (30, 10)
+    assert (deep.model.latent_actions, deep.model.hidden, deep.model.kernel_size) == (100, 150, 5)
+    assert (deep.train.batch_size, deep.train.num_epochs, deep.data.train) == (32, 30, 25000)
+    assert paper.get_config("vin-15-20").model.depth == 20
+    assert paper.get_config("gppn-25-30").model.hidden == 150
+    assert cpu.get_config("gppn-15-20").model.hidden == 50
+    assert cpu.get_config("highway_network-15-40").model.latent_actions == 40
+
+
+@pytest.mark.parametrize("cell", ["vin-15", "vin-fifteen-20", "vim-15-20", "highway_vin-15-50"])
+def test_cells_that_do_not_exist(cell):
+    with pytest.raises(ValueError, match=r"expected|multiple of 20"):
+        paper.get_config(cell)
+
+
+def test_settings_of_all_models_are_known():
+    for kind in base.MODEL_SETTINGS:
+        config = base.base_config(name="x", model=kind, size=15)
+        assert config.model.kind == kind
+
+
+def test_ranges():
+    assert spl_ranges(15, 90) == ((0, 30), (30, 60), (60, 100))
+    assert spl_ranges(15, 120)[-1] == (100, 120)
+    assert spl_ranges(11, 50) == ((0, 17), (17, 34), (34, 51))
+
+
+def test_planner_of_a_run(finished):
+    folder, _ = finished
+    planner = load_planner(folder / "runs/tiny")
+    assert planner.card["steps"] == 60
+    assert planner.mechanism.name == "diffdrive"
