@@ -41,6 +41,10 @@ from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import Params, create_state
 from hvin_jax.training.step import Forward, make_eval_step, make_train_step
 
+# Exit code of a command whose folder another process is working in ("try again later").
+BUSY = os.EX_TEMPFAIL
+# Exit code of a command that was asked to stop and has saved its work.
+STOPPED = 128 + signal.SIGTERM
 SELECT = ("optimality", "success")
 
 
@@ -286,7 +290,10 @@ def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
         yield
     except loop.Interrupted as error:
         say(f"{error}; the same command goes on from there")
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(STOPPED)
+    except workdir.WorkdirBusy as error:
+        print(f"{command}: {error}", file=sys.stderr)
+        sys.exit(BUSY)
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         sys.exit(f"{command}: can't use{where}: {error.strerror or error}")

@@ -10,7 +10,6 @@ share the work. `python -m experiments.report` makes tables and figures of what 
 """
 
 import pathlib
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import time
 from absl import app, flags
 
 from experiments.console import quiet_libraries, say
+from experiments.launch import BUSY, STOPPED
 from experiments.studies import STUDIES, Cell, cells_of
 from hvin_jax.training.workdir import is_locked
 
@@ -54,7 +54,7 @@ def main(argv: list[str]) -> None:
         if end is not None and time.monotonic() > end:
             say("the time is up")
             break
-        if _run(cell, where, end) not in (0, 128 + signal.SIGTERM):
+        if _run(cell, where, end) not in (0, STOPPED, BUSY):
             failed.append(cell.name)
     if failed:
         sys.exit(f"study: {len(failed)} runs failed: {', '.join(failed)}")

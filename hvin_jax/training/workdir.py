@@ -54,6 +54,10 @@ class WorkdirError(RuntimeError):
     """A folder that this run can't work in; the message says why and what to do."""
 
 
+class WorkdirBusy(WorkdirError):
+    """Another process is working in the folder."""
+
+
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
     """Holds a folder, so that no second process works in it; a killed process lets go of it."""
@@ -65,7 +69,7 @@ def locked(folder: pathlib.Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise WorkdirError(f"another process is working in {folder}") from error
+            raise WorkdirBusy(f"another process is working in {folder}") from error
         yield
 
 
