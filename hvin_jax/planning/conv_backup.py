@@ -5,14 +5,14 @@ Letters: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `F` side
 
 * The VI module is a matrix product and a maximum. Tiles of the batch keep Q within the cache; all
   of Q never exists.
-* A VE module needs one kernel row per state. With the batch innermost, the sum over a window reads
-  contiguous values and looks each weight up in a table of `O·A` numbers that stays in the cache.
+* A VE module needs one kernel row per state. Windows are read as lines of `F·O` contiguous numbers,
+  which windows above each other share: none of the `C` entries per state is ever written.
 * The gradient of a maximum goes through one action, so VI and VE modules share one backward pass,
   which touches the chosen kernel rows only.
 
-Loop fusion decides the speed on CPU. A `lax.scan` is also used where its boundary keeps the
-compiler from merging two loops that want different orders; the tests hold the results, the
-benchmarks the times.
+Loop fusion decides the speed on CPU. An `optimization_barrier` stands where the compiler would
+merge two loops and compute the first again for every number of the second, above all in chains of
+one layer, whose `lax.scan` it unrolls. The tests hold the results, the benchmarks the times.
 """
 
 import jax
@@ -142,7 +142,7 @@ def _rows_by_line(kernel: jax.Array) -> jax.Array:
     """`kernel_rows`, with the lines of the window outermost: `[F, O·A, F·O]`."""
     size, _, orientations, _, actions = kernel.shape
     lines = kernel.reshape(size, size * orientations, orientations * actions)
-    return jnp.swapaxes(lines, 1, 2)
+    return lax.optimization_barrier(jnp.swapaxes(lines, 1, 2))
 
 
 def _value_cotangent(rows: jax.Array, index: jax.Array, cotangent: jax.Array) -> jax.Array:
@@ -151,11 +151,13 @@ def _value_cotangent(rows: jax.Array, index: jax.Array, cotangent: jax.Array) ->
     A cell collects from the states whose window it is part of: first along columns, which keeps
     the lines of the windows whole, then along rows.
     """
-    size, _, length = rows.shape
+    size = rows.shape[0]
     height, width, orientations = cotangent.shape[1:]
     margin = size // 2
     beside = ((0, 0), (margin, margin), (0, 0), (0, 0))
-    cotangent, index = lax.optimization_barrier((jnp.pad(cotangent, beside), jnp.pad(index, beside)))
+    cotangent, index = lax.optimization_barrier(
+        (jnp.pad(cotangent, beside), jnp.pad(index, beside))
+    )
     lines = jnp.zeros((), rows.dtype)
     for i in range(size):
         states = slice(size - 1 - i, size - 1 - i + height)
