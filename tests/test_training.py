@@ -361,3 +361,13 @@ def test_evaluation_does_not_depend_on_the_batch(mazes):
     policies = [greedy_policy(eval_step, params, arrays, batch_size=size) for size in (8, 16)]
     np.testing.assert_array_equal(*policies)
     assert policies[0].shape == mazes[:5].label.shape
+
+
+def test_a_pmapped_step_is_compiled_once(mazes):
+    """The placement of its input is that of its output from the first step on."""
+    step, state, arrays = _setup(mazes, axis_name=devices.BATCH_AXIS)
+    pmapped = devices.pmap_train_step(step)
+    state = devices.replicate(state)
+    before = jax.tree.map(lambda x: x.sharding, state)
+    state, _ = pmapped(state, devices.split(arrays))
+    assert jax.tree.map(lambda x: x.sharding, state) == before
