@@ -22,7 +22,7 @@ CEILING = 96
 # Between the edge of a wall cell and its chamber.
 INSET = 4
 # Textures of freedoom2, which comes with ViZDoom. Part of what a seed means, as is their order.
-WALLS = ("BRICK7", "STARTAN3", "STONE2", "WOOD1", "METAL2", "GRAY1")
+WALLS = ("BRICK7", "STARTAN3", "STONE2", "WOOD1", "GSTONE1", "GRAY1")
 FLOORS_AND_CEILINGS = (("FLOOR4_8", "CEIL3_5"), ("FLOOR0_1", "CEIL1_1"))
 LIGHTS = (144, 192, 240)
 # What Doom calls the angle of each compass direction, in degrees.
