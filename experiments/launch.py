@@ -22,9 +22,11 @@ from ml_collections import ConfigDict
 from experiments.console import Console, bar, say
 from hvin_jax.models import make_model
 from hvin_jax.planner import Planner, save_planner
+from hvin_jax.report.cards import card_text
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
 from hvin_jax.report.results import environment, scores_dict, spl_ranges
+from hvin_jax.report.tables import write_text
 from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import start_states
@@ -41,6 +43,10 @@ from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import Params, create_state
 from hvin_jax.training.step import Forward, make_eval_step, make_train_step
 
+# Exit code of a command whose folder another process is working in ("try again later").
+BUSY = os.EX_TEMPFAIL
+# Exit code of a command that was asked to stop and has saved its work.
+STOPPED = 128 + signal.SIGTERM
 SELECT = ("optimality", "success")
 
 
@@ -238,10 +244,11 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
         "valid_score": float(best.score),
         "test": {"data": config.data.to_dict(), **scores},
     }
-    card = {key: result[key] for key in ("name", "config", "commit", "steps", "best_step", "test")}
+    card = {key: value for key, value in result.items() if key not in ("version", "skipped_steps")}
     data = task.test.data
     planner = Planner(model_settings(config, data), best.params, data.mechanism, card)
     save_planner(folder / "planner", planner)
+    write_text(folder / "planner" / "CARD.md", card_text(planner))
     examples = mazes_figure(data[:12], policy=policy[:12], title=config.name)
     save_figure(examples, folder / "examples.png")
     plan = planner.plan(data.maze[0], data.goal[0], farthest_start(data.spl[0]))
@@ -286,7 +293,10 @@ def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
         yield
     except loop.Interrupted as error:
         say(f"{error}; the same command goes on from there")
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(STOPPED)
+    except workdir.WorkdirBusy as error:
+        print(f"{command}: {error}", file=sys.stderr)
+        sys.exit(BUSY)
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         sys.exit(f"{command}: can't use{where}: {error.strerror or error}")

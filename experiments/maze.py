@@ -43,6 +43,9 @@ _MODE = flags.DEFINE_enum(
     ["train", "eval", "both"],
     "train: without a test. eval: test a trained planner. both: train, then test the best model.",
 )
+_START_FROM = flags.DEFINE_string(
+    "start_from", None, "Go on from this finished run, of the same configuration but shorter."
+)
 _CHECKPOINT = flags.DEFINE_string(
     "checkpoint", None, "With --mode=eval: the folder of a run or planner; by default --workdir."
 )
@@ -74,6 +77,8 @@ def _train() -> None:
     folder = pathlib.Path(_WORKDIR.value or f"runs/{config.name}")
     with launch.readable_errors("maze"), workdir.locked(folder):
         workdir.claim(folder, config.to_dict())
+        if _START_FROM.value:
+            workdir.start_from(folder, pathlib.Path(_START_FROM.value))
         if (folder / "result.json").exists():
             say(f"{folder} is complete")
         else:

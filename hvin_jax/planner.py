@@ -5,6 +5,8 @@ A planner is a folder of two files:
     planner.json   what it is: mechanism, kind and settings of the model, and a card about its
                    training (configuration, data, scores)
     weights.npz    its parameters, one array each; nested names are joined by "/"
+
+A run also writes `CARD.md` there, the card to read.
 """
 
 import dataclasses

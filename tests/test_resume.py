@@ -1,6 +1,7 @@
 """A run that is killed and started again ends as if nothing had happened, to the last bit."""
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -132,7 +133,7 @@ def test_two_processes_in_one_folder(place):
     code, _, err = run("maze", *arguments, folder=place)
     first.kill()
     first.communicate()
-    assert code == 1
+    assert code == os.EX_TEMPFAIL
     assert err == "maze: another process is working in twice\n"
 
 

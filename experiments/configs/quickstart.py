@@ -1,4 +1,10 @@
-"""A small highway VIN that learns to plan in minutes on 2 CPU cores: `make maze`."""
+"""A small highway VIN that learns to plan in minutes on 2 CPU cores: `make maze`.
+
+    python -m experiments.maze --config=experiments/configs/quickstart.py
+
+40 layers on 11×11 mazes of all densities. Not the protocol's recipe but one that learns faster:
+Adam with a cosine schedule, any optimal action accepted, walls left out of the loss.
+"""
 
 from ml_collections import ConfigDict
 
@@ -13,7 +19,11 @@ def get_config() -> ConfigDict:
     config.model.num_blocks, config.model.block_depth = 8, 5
     config.loss.walls = False
     config.loss.any_optimal = True
-    config.train.num_steps = 3000
+    config.optimizer.name = "adam"
+    config.optimizer.learning_rate = 3e-3
+    config.optimizer.schedule = "cosine"
+    config.optimizer.clip_norm = 1.0
+    config.train.num_steps = 2500
     config.eval.every_steps = 500
     config.eval.batch_size = 64
     return config

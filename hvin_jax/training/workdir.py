@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import json
 import pathlib
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -53,6 +54,10 @@ class WorkdirError(RuntimeError):
     """A folder that this run can't work in; the message says why and what to do."""
 
 
+class WorkdirBusy(WorkdirError):
+    """Another process is working in the folder."""
+
+
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
     """Holds a folder, so that no second process works in it; a killed process lets go of it."""
@@ -64,8 +69,20 @@ def locked(folder: pathlib.Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise WorkdirError(f"another process is working in {folder}") from error
+            raise WorkdirBusy(f"another process is working in {folder}") from error
         yield
+
+
+def is_locked(folder: pathlib.Path) -> bool:
+    """Whether a process is working in a folder."""
+    try:
+        with open(folder / ".lock") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
 
 
 def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
@@ -92,6 +109,33 @@ def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
             f"{folder} belongs to another configuration; choose another folder. What differs:\n"
             + "\n".join(f"  {line}" for line in differences)
         )
+
+
+# What may differ between a run and the longer one that goes on from it.
+_LENGTH = {"config.name", "config.train.num_steps", "config.train.num_epochs"}
+
+
+def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
+    """Lets a claimed folder go on from the checkpoints of a shorter run of the same configuration.
+
+    Raises:
+      WorkdirError: the configurations differ in more than their length, or in what their first
+        steps would do.
+    """
+    if (folder / "checkpoints").exists():
+        return  # it is on its way already
+    try:
+        config, other = (json.loads((x / "config.json").read_text()) for x in (folder, source))
+    except (OSError, ValueError) as error:
+        raise WorkdirError(f"{source} is not the folder of a run: {error}") from error
+    different = [x for x in _differences(other, config) if x.split(":")[0] not in _LENGTH]
+    if config["optimizer"]["schedule"] != "constant":
+        different.append("a schedule that depends on the length")
+    if different:
+        raise WorkdirError(f"can't start from {source}: {'; '.join(different)}")
+    shutil.copy(source / "metrics.jsonl", folder)
+    shutil.copytree(source / "checkpoints", folder / "checkpoints.part", dirs_exist_ok=True)
+    (folder / "checkpoints.part").rename(folder / "checkpoints")
 
 
 def write_json(path: pathlib.Path, content: Mapping[str, Any]) -> None:

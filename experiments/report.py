@@ -1,0 +1,206 @@
+r"""Turns the finished runs of a study into tables and figures.
+
+    python -m experiments.report --name=depths --scale=cpu
+    python -m experiments.report --name=all
+
+Whatever has finished is used; a table says which runs its numbers come from. Writes NAME.md,
+NAME*.csv and NAME*.png / .svg into results/SCALE/report.
+"""
+
+import pathlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from absl import app, flags
+from matplotlib.figure import Figure
+from ml_collections import ConfigDict
+
+from experiments.console import quiet_libraries, say
+from experiments.data import configured_mazes
+from experiments.studies import MODELS, STUDIES, cells_of
+from hvin_jax.planner import load_planner
+from hvin_jax.report.comparisons import examples_figure, value_maps_figure
+from hvin_jax.report.entropy import latent_action_entropy
+from hvin_jax.report.figures import spl_figure
+from hvin_jax.report.paper_numbers import TITLES, paper_quantity
+from hvin_jax.report.runs import Group, Run
+from hvin_jax.report.tables import (
+    Table,
+    markdown,
+    provenance_table,
+    rates_table,
+    write_table,
+    write_text,
+)
+from hvin_jax.tasks.drawing import save_figure
+from hvin_jax.tasks.maze_data import MazeData
+
+_NAME = flags.DEFINE_list(
+    "name", ["all"], f"Which of {', '.join(STUDIES['paper'])}; all: those with finished runs."
+)
+_SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
+_SEEDS = flags.DEFINE_list("seeds", ["0", "1", "2"], "Runs of which seeds to use.")
+_RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
+_DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where mazes are kept once they are made.")
+
+
+class Page:
+    """The report of one study: what it says and what it is called."""
+
+    def __init__(self, folder: pathlib.Path, name: str) -> None:
+        """Collects tables and figures for `folder/name.md`."""
+        self._folder, self._name = folder, name
+        self._parts = [f"# {name}\n"]
+
+    def text(self, text: str) -> None:
+        """Adds a paragraph."""
+        self._parts.append(text + "\n")
+
+    def table(self, table: Table, caption: str, suffix: str = "") -> None:
+        """Adds a table, and writes it as CSV if it has a suffix."""
+        self._parts += [f"{caption}\n", markdown(table)]
+        if suffix:
+            write_table(table, self._folder / f"{self._name}-{suffix}.csv")
+
+    def figure(self, figure: Figure, caption: str, suffix: str) -> None:
+        """Adds a figure."""
+        for kind in ("png", "svg"):
+            save_figure(figure, self._folder / f"{self._name}-{suffix}.{kind}")
+        self._parts.append(f"![{caption}]({self._name}-{suffix}.png)\n")
+
+    def write(self, groups: Sequence[Group]) -> None:
+        """Adds where the numbers come from, and writes the page."""
+        self.table(provenance_table(groups), "How each number was made:")
+        write_text(self._folder / f"{self._name}.md", "\n".join(self._parts))
+
+
+def depths(page: Page, groups: Sequence[Group]) -> None:
+    """Success and optimality rates of all models over depths and SPL ranges."""
+    for size in sorted({group.size for group in groups}):
+        for metric, words in (("success_rate", "Success"), ("optimality_rate", "Optimality")):
+            caption = f"{words} rates in %, {size}×{size}, mean ± std over seeds:"
+            page.table(rates_table(groups, metric, size), caption, f"{metric}-{size}")
+
+
+def best_depth(page: Page, groups: Sequence[Group]) -> None:
+    """Success rates over SPL: each model at its best depth, and all depths of each model."""
+    sizes = sorted({group.size for group in groups})
+    best: dict[str, list[Group]] = {}
+    every: dict[str, list[Group]] = {}
+    for size in sizes:
+        of_size = [group for group in groups if group.size == size]
+        by_model = {model: [group for group in of_size if group.model == model] for model in MODELS}
+        chosen = [max(x, key=lambda group: group.long_path_rate) for x in by_model.values() if x]
+        best[f"{size}×{size}, each model at its best depth"] = chosen
+        every |= {f"{TITLES[model]}, {size}×{size}": x for model, x in by_model.items() if x}
+    page.figure(spl_figure(best, by_model=True), "best depths", "best")
+    page.figure(spl_figure(every, by_model=False), "all depths", "all")
+
+
+def variants(page: Page, groups: Sequence[Group]) -> None:
+    """With and without a part of the model: rates by range and curves over SPL."""
+    depths(page, groups)
+    panels = {
+        f"{size}×{size}, N = {depth}": [g for g in groups if (g.size, g.depth) == (size, depth)]
+        for size, depth in sorted({(group.size, group.depth) for group in groups})
+    }
+    page.figure(spl_figure(panels, by_model=False), "with and without", "curves")
+
+
+def entropy(page: Page, groups: Sequence[Group]) -> None:
+    """The entropy of the latent actions, ours and the paper's."""
+    table = [["model", "maze", "N", "latent actions", "entropy (nats)", "paper"]]
+    for group in groups:
+        run = group.runs[0]
+        planner = load_planner(run.folder)
+        value = latent_action_entropy(planner, test_mazes(run, 64))
+        paper = paper_quantity("latent_action_entropy", group.model, group.size, group.depth)
+        table.append(
+            [
+                TITLES[group.model],
+                f"{group.size}×{group.size}",
+                str(group.depth),
+                str(planner.model.latent_actions),
+                f"{value:.2f}",
+                "–" if paper is None else f"{paper:.2f}",
+            ]
+        )
+    page.text(
+        "Per state, the entropy of the latent actions that all layers choose, exploration on; "
+        "mean over the states of 64 test mazes. The paper's number of latent actions is not known."
+    )
+    page.table(table, "Entropy:", "table")
+
+
+def value_maps(page: Page, groups: Sequence[Group]) -> None:
+    """Learned value maps of each model on one maze."""
+    data = test_mazes(groups[0].runs[0], 500)
+    planners = {group.label: load_planner(group.runs[0].folder) for group in groups}
+    page.figure(value_maps_figure(planners, data), "value maps", "maps")
+
+
+def examples(page: Page, groups: Sequence[Group]) -> None:
+    """Mazes where the highway VIN reaches the goal and the others do not."""
+    data = test_mazes(groups[0].runs[0], 500)
+    planners = {group.label: load_planner(group.runs[0].folder) for group in groups}
+    hero = next(group.label for group in groups if group.model == "highway_vin")
+    page.figure(examples_figure(planners, data, hero=hero), "examples", "mazes")
+
+
+PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
+    "depths": depths,
+    "headline": depths,
+    "best_depth": best_depth,
+    "filter_gate": variants,
+    "ve_modules": variants,
+    "parallel_ve": variants,
+    "entropy": entropy,
+    "value_maps": value_maps,
+    "examples": examples,
+}
+
+
+def test_mazes(run: Run, count: int) -> MazeData:
+    """The first test mazes of a run."""
+    data = ConfigDict(run.result["config"]["data"])
+    return configured_mazes(data, pathlib.Path(_DATA_DIR.value)).test[:count]
+
+
+def finished_groups(
+    name: str, scale: str, seeds: Sequence[int], folder: pathlib.Path
+) -> list[Group]:
+    """The cells of a study that have at least one finished run."""
+    runs: dict[tuple[str, int, int, str], list[Run]] = {}
+    for cell in cells_of(scale, name, seeds):
+        key = (cell.model, cell.size, cell.depth, cell.variant)
+        if run := Run.load(folder / cell.name):
+            runs.setdefault(key, []).append(run)
+    return [Group(*key, tuple(of_cell)) for key, of_cell in runs.items()]
+
+
+def main(argv: list[str]) -> None:
+    """Runs the command; mistakes of the user end it with one sentence and exit code 1."""
+    if len(argv) > 1:
+        sys.exit(f"report: unexpected argument {argv[1]!r}: flags begin with --, see --help")
+    quiet_libraries()
+    folder = pathlib.Path(_RESULTS.value) / _SCALE.value
+    everything = _NAME.value == ["all"]
+    names = list(STUDIES[_SCALE.value]) if everything else _NAME.value
+    for name in names:
+        try:
+            groups = finished_groups(name, _SCALE.value, [int(x) for x in _SEEDS.value], folder)
+        except ValueError as error:
+            sys.exit(f"report: {error}")
+        if not groups:
+            if not everything:
+                sys.exit(f"report: no run of {name} has finished in {folder}")
+            continue
+        (folder / "report").mkdir(exist_ok=True)
+        page = Page(folder / "report", name)
+        PAGES[name](page, groups)
+        page.write(groups)
+        say(f"{folder / 'report' / name}.md: {sum(len(group.runs) for group in groups)} runs")
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,145 @@
+"""What the studies of the paper consist of: cells, each of which is one run of the maze command.
+
+A cell's folder is named after what it trains, so studies share the runs that they have in common.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+MODELS = ("vin", "gppn", "highway_network", "highway_vin")
+# The depths of the paper's tables for each maze size; highway models begin with the second.
+DEPTHS = {
+    15: (20, 40, 60, 80, 100, 120, 160, 200),
+    25: (30, 60, 90, 120, 150, 180, 240, 300),
+}
+# What a variant changes in the configuration.
+VARIANTS: Mapping[str, Mapping[str, object]] = {
+    "": {},
+    "no_filter": {"model.filter_gate": False},
+    "no_ve": {"model.value_exploration": False},
+    "np2": {"model.num_policies": 2},
+    "np3": {"model.num_policies": 3},
+    "long": {"train.num_steps": 8000},
+}
+# A variant that only trains longer goes on from the finished shorter run, whose steps are its own.
+EXTENDS = {"long": ""}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One run.
+
+    Attributes:
+      model: its kind.
+      size: side of the mazes.
+      depth: `N`.
+      variant: one of `VARIANTS`.
+      seed: of the run.
+    """
+
+    model: str
+    size: int
+    depth: int
+    variant: str = ""
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the folder."""
+        variant = f"-{self.variant}" if self.variant else ""
+        return f"{self.model}-{self.size}-{self.depth}{variant}-seed{self.seed}"
+
+    def flags(self, scale: str) -> list[str]:
+        """The flags of the maze command that make this run.
+
+        Args:
+          scale: "paper" or "cpu", the configuration file.
+        """
+        config = f"experiments/configs/{scale}.py:{self.model}-{self.size}-{self.depth}"
+        changes = {"seed": self.seed, **VARIANTS[self.variant]}
+        return [f"--config={config}", *(f"--config.{k}={v}" for k, v in changes.items())]
+
+    @property
+    def extends(self) -> "Cell | None":
+        """The cell whose finished run this one goes on from."""
+        if self.variant not in EXTENDS:
+            return None
+        return dataclasses.replace(self, variant=EXTENDS[self.variant])
+
+
+def _grid(
+    models: Iterable[str], depths: Mapping[int, Iterable[int]], variants: Iterable[str] = ("",)
+) -> list[Cell]:
+    return [
+        Cell(model, size, depth, variant)
+        for size, of_size in depths.items()
+        for model in models
+        for depth in of_size
+        for variant in variants
+        if not (model.startswith("highway") and depth == DEPTHS[size][0])
+    ]
+
+
+_ALL = _grid(MODELS, DEPTHS)
+# In the order in which they are worth their time.
+_CPU_DEPTHS = [
+    Cell("highway_vin", 15, 100),
+    Cell("vin", 15, 20),
+    Cell("vin", 15, 40),
+    Cell("highway_vin", 15, 40),
+    Cell("highway_vin", 15, 200),
+    Cell("vin", 15, 100),
+    Cell("vin", 15, 200),
+    Cell("highway_network", 15, 40),
+    Cell("highway_network", 15, 100),
+    Cell("highway_network", 15, 200),
+    Cell("gppn", 15, 20),
+    Cell("gppn", 15, 40),
+    Cell("gppn", 15, 100),
+    Cell("highway_vin", 25, 150),
+    Cell("vin", 25, 30),
+    Cell("highway_vin", 25, 300),
+]
+STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
+    "paper": {
+        "depths": _ALL,
+        "best_depth": _ALL,
+        "filter_gate": _grid(["highway_vin"], {15: (200,), 25: (300,)}, ["", "no_filter"]),
+        "ve_modules": _grid(["highway_vin"], {15: (200,), 25: (300,)}, ["", "no_ve"]),
+        "parallel_ve": _grid(["highway_vin"], {15: (100, 200), 25: (150, 300)}, ["", "np2", "np3"]),
+        "entropy": _grid(["vin", "highway_vin"], {15: (40, 100, 200), 25: (60, 150, 300)}),
+        "value_maps": _grid(["vin"], {25: (30,)}) + _grid(["highway_vin"], {25: (300,)}),
+        "examples": _grid(["vin", "gppn"], {25: (30,)}) + _grid(["highway_vin"], {25: (300,)}),
+    },
+    "cpu": {
+        "depths": _CPU_DEPTHS,
+        "best_depth": _CPU_DEPTHS,
+        "headline": [
+            Cell("highway_vin", 15, 100, "long"),
+            Cell("vin", 15, 20, "long"),
+            Cell("vin", 15, 40, "long"),
+        ],
+        "filter_gate": _grid(["highway_vin"], {15: (100,)}, ["", "no_filter"]),
+        "ve_modules": _grid(["highway_vin"], {15: (100,)}, ["", "no_ve"]),
+        "parallel_ve": _grid(["highway_vin"], {15: (100,)}, ["", "np2", "np3"]),
+        "entropy": _grid(["vin", "highway_vin"], {15: (40, 100, 200)}),
+        "value_maps": [Cell("vin", 15, 20), Cell("highway_vin", 15, 100)],
+        "examples": [Cell("vin", 15, 20), Cell("gppn", 15, 20), Cell("highway_vin", 15, 100)],
+    },
+}
+
+
+def cells_of(scale: str, name: str, seeds: Iterable[int] = (0,)) -> list[Cell]:
+    """The cells of a study; those of the first seed come first.
+
+    Args:
+      scale: "paper" or "cpu".
+      name: of the study.
+      seeds: one run each.
+    """
+    if scale not in STUDIES:
+        raise ValueError(f"unknown scale {scale!r}: expected one of {', '.join(STUDIES)}")
+    known = STUDIES[scale]
+    if name not in known:
+        raise ValueError(f"unknown study {name!r} at scale {scale}: expected {', '.join(known)}")
+    return [dataclasses.replace(cell, seed=seed) for seed in seeds for cell in known[name]]

@@ -1,0 +1,58 @@
+"""Figures of a study: success rates over the length of the shortest path."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from hvin_jax.report.runs import Group
+
+_COLOURS = {
+    "vin": "#d1495b",
+    "gppn": "#edae49",
+    "highway_network": "#30638e",
+    "highway_vin": "#12a37a",
+}
+# Where fewer start states than this were pooled, neighbouring lengths are taken together.
+_WINDOW = 5
+
+
+def spl_figure(panels: Mapping[str, Sequence[Group]], *, by_model: bool) -> Figure:
+    """Success rates over SPL, a panel for each entry.
+
+    Args:
+      panels: title → the cells to draw.
+      by_model: whether colours tell models apart, or the cells of one model.
+
+    Returns:
+      The figure.
+    """
+    figure = Figure(figsize=(5.2 * len(panels), 3.8), layout="constrained")
+    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, groups) in zip(all_axes, panels.items(), strict=True):
+        shades = colormaps["viridis"](np.linspace(0.1, 0.85, max(len(groups), 1)))
+        for shade, group in zip(shades, groups, strict=True):
+            curve = _smooth(group.curve())
+            colour = _COLOURS[group.model] if by_model else shade
+            axes.plot(np.arange(len(curve)), curve, label=group.label, color=colour, linewidth=1.8)
+        _finish(axes, title)
+    return figure
+
+
+def _smooth(curve: np.ndarray) -> np.ndarray:
+    """A running mean over a few neighbouring lengths; lengths that do not occur stay out."""
+    smooth = np.full(len(curve), np.nan)
+    for index in range(1, len(curve)):
+        window = curve[max(index - _WINDOW // 2, 1) : index + _WINDOW // 2 + 1]
+        if np.isfinite(window).any():
+            smooth[index] = np.nanmean(window)
+    return smooth
+
+
+def _finish(axes: Axes, title: str) -> None:
+    axes.set(title=title, xlabel="shortest path length", ylabel="success rate (%)", ylim=(-2, 102))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize=8, loc="lower left")

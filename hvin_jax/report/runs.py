@@ -1,0 +1,106 @@
+"""Finished runs, grouped by what they trained: seeds of one cell belong together."""
+
+import dataclasses
+import json
+import pathlib
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hvin_jax.report.paper_numbers import TITLES, Rate
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+      folder: where it is.
+      result: its `result.json`.
+    """
+
+    folder: pathlib.Path
+    result: dict[str, Any]
+
+    @classmethod
+    def load(cls, folder: pathlib.Path) -> "Run | None":
+        """The run of a folder; None if it is not finished."""
+        path = folder / "result.json"
+        return cls(folder, json.loads(path.read_text())) if path.exists() else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The finished runs of one cell, one for each seed.
+
+    Attributes:
+      model: its kind.
+      size: side of the mazes.
+      depth: `N`.
+      variant: what was changed; "" for nothing.
+      runs: at least one.
+    """
+
+    model: str
+    size: int
+    depth: int
+    variant: str
+    runs: tuple[Run, ...]
+
+    @property
+    def label(self) -> str:
+        """What figures and tables call it."""
+        variant = f" ({self.variant.replace('_', ' ')})" if self.variant else ""
+        return f"{TITLES[self.model]} N = {self.depth}{variant}"
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The SPL ranges (low, high] that were measured."""
+        return [(row["low"], row["high"]) for row in self.runs[0].result["test"]["ranges"]]
+
+    def rate(self, metric: str, spl_range: tuple[int, int]) -> Rate | None:
+        """Mean and standard deviation over seeds in percent; None if there are no start states.
+
+        Args:
+          metric: "success_rate" or "optimality_rate".
+          spl_range: one of `ranges`.
+        """
+        rates = [
+            100 * row[metric]
+            for run in self.runs
+            for row in run.result["test"]["ranges"]
+            if (row["low"], row["high"]) == spl_range and row[metric] is not None
+        ]
+        return mean_and_std(rates)
+
+    def curve(self) -> np.ndarray:
+        """The success rate at each SPL in percent, pooled over seeds; nan without start states."""
+        starts, successes = (
+            _sum_of_ragged([run.result["test"][name] for run in self.runs])
+            for name in ("starts_by_spl", "successes_by_spl")
+        )
+        with np.errstate(invalid="ignore"):
+            return 100 * successes / starts
+
+    @property
+    def long_path_rate(self) -> float:
+        """The mean SR of all ranges, by which the best depth of a model is chosen."""
+        rates = [self.rate("success_rate", spl_range) for spl_range in self.ranges]
+        return statistics.fmean(rate.mean for rate in rates if rate is not None)
+
+
+def mean_and_std(values: Iterable[float]) -> Rate | None:
+    """Mean and sample standard deviation (0 for a single value); None of nothing."""
+    values = list(values)
+    if not values:
+        return None
+    return Rate(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)
+
+
+def _sum_of_ragged(rows: list[list[int]]) -> np.ndarray:
+    total = np.zeros(max(len(row) for row in rows))
+    for row in rows:
+        total[: len(row)] += row
+    return total

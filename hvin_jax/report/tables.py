@@ -1,0 +1,83 @@
+"""Tables of a study: ours beside the paper's, and where each number comes from."""
+
+import csv
+import io
+import pathlib
+from collections.abc import Sequence
+
+from hvin_jax.report.paper_numbers import TITLES, Rate, paper_rate
+from hvin_jax.report.runs import Group
+from hvin_jax.tasks.npz import atomic_write
+
+Table = list[list[str]]  # the first row is the header
+
+
+def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
+    """Success or optimality rates by SPL range, ours and the paper's.
+
+    Args:
+      groups: the cells; those of other maze sizes are left out.
+      metric: "success_rate" or "optimality_rate".
+      size: side of the mazes.
+    """
+    groups = [group for group in groups if group.size == size]
+    ranges = sorted({spl_range for group in groups for spl_range in group.ranges})
+    header = ["model", "N", "variant", "seeds"]
+    for low, high in ranges:
+        where = f"({low},{high}]" if low else f"[1,{high}]"
+        header += [where, f"paper {where}"]
+    table = [header]
+    for group in groups:
+        row = [TITLES[group.model], str(group.depth), group.variant or "–", str(len(group.runs))]
+        for spl_range in ranges:
+            cell = (metric, group.model, group.size, group.depth, spl_range)
+            paper = None if group.variant not in ("", "long") else paper_rate(*cell)
+            row += [_percent(group.rate(metric, spl_range)), _percent(paper)]
+        table.append(row)
+    return table
+
+
+def provenance_table(groups: Sequence[Group]) -> Table:
+    """How each number was made: steps, time, commit, and whether the run collapsed."""
+    header = ["run", "latent actions", "steps", "best after", "minutes", "commit", "collapsed"]
+    table = [header]
+    for group in groups:
+        for run in group.runs:
+            result = run.result
+            model = result["config"]["model"]
+            table.append(
+                [
+                    f"[{run.folder.name}]({run.folder.name})",
+                    str(model.get("latent_actions", f"hidden {model['hidden']}")),
+                    str(result["steps"]),
+                    str(result["best_step"]),
+                    f"{result['wall_seconds'] / 60:.0f}",
+                    str(result["commit"]),
+                    "yes" if result["collapsed"] else "no",
+                ]
+            )
+    return table
+
+
+def markdown(table: Table) -> str:
+    """A table as Markdown."""
+    header, *rows = table
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def write_table(table: Table, path: pathlib.Path) -> None:
+    """Writes a table as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(table)
+    write_text(path, text.getvalue())
+
+
+def write_text(path: pathlib.Path, text: str) -> None:
+    """Writes a text file, in one piece or not at all."""
+    with atomic_write(path) as file:
+        file.write(text.encode())
+
+
+def _percent(rate: Rate | None) -> str:
+    return "–" if rate is None else f"{rate.mean:.2f} ± {rate.std:.2f}"

@@ -1,0 +1,207 @@
+"""Studies: which cells there are, restarting, no cell twice; reports from stored results."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from launching import ROOT, TINY, run, start
+from PIL import Image
+
+from experiments.studies import DEPTHS, STUDIES, Cell, cells_of
+from hvin_jax.report.paper_numbers import Rate, paper_quantity, paper_rate
+from hvin_jax.report.runs import Group, Run, mean_and_std
+from hvin_jax.report.tables import markdown, rates_table
+
+
+def _result(success, *, steps=4000, collapsed=False):
+    ranges = [
+        {"low": low, "high": high, "count": 10, "success_rate": x, "optimality_rate": x / 2}
+        for (low, high), x in zip([(0, 30), (30, 60), (60, 100)], success, strict=True)
+    ]
+    return {
+        "config": {"model": {"latent_actions": 40, "hidden": 150}},
+        "commit": "abc1234",
+        "steps": steps,
+        "best_step": 3500,
+        "wall_seconds": 1234.0,
+        "collapsed": collapsed,
+        "test": {
+            "ranges": ranges,
+            "starts_by_spl": [0, 10, 10, 10],
+            "successes_by_spl": [0, *(int(10 * x) for x in success)],
+        },
+    }
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A folder of results: two seeds of one cell, one of another, an unfinished one."""
+    cells = {
+        "highway_vin-15-100-seed0": _result([1.0, 0.9, 0.8]),
+        "highway_vin-15-100-seed1": _result([1.0, 0.9, 0.6]),
+        "highway_vin-15-100-no_filter-seed0": _result([0.5, 0.4, 0.3]),
+        "vin-15-20-seed0": _result([0.9, 0.5, 0.1]),
+        "vin-15-200-seed0": _result([0.1, 0.0, 0.0], steps=1500, collapsed=True),
+        "vin-15-40-seed0": None,
+    }
+    for name, result in cells.items():
+        folder = tmp_path / "results" / "cpu" / name
+        folder.mkdir(parents=True)
+        if result is not None:
+            (folder / "result.json").write_text(json.dumps(result))
+    return tmp_path
+
+
+def _report(folder, *names):
+    return run("report", f"--name={','.join(names)}", "--results=results", folder=folder)
+
+
+def test_big_tables(stored):
+    code, out, err = _report(stored, "depths")
+    assert code == 0, err
+    assert out == "results/cpu/report/depths.md: 4 runs\n"
+    text = (stored / "results/cpu/report/depths.md").read_text()
+    # Mean and standard deviation over two seeds, beside the paper's.
+    assert "| Highway VIN | 100 | – | 2 | 100.00 ± 0.00 | 99.93 ± 0.03 | 90.00 ± 0.00 | " in text
+    assert "70.00 ± 14.14" in text
+    assert "| [vin-15-200-seed0](vin-15-200-seed0) | 40 | 1500 | 3500 | 21 | abc1234 | yes " in text
+    assert "vin-15-40" not in text
+    with (stored / "results/cpu/report/depths-optimality_rate-15.csv").open() as file:
+        rows = {(row["model"], row["N"]): row for row in csv.DictReader(file)}
+    assert rows["VIN", "20"]["[1,30]"] == "45.00 ± 0.00"
+
+
+def test_figures(stored):
+    code, _, err = _report(stored, "best_depth", "filter_gate")
+    assert code == 0, err
+    for name in ("best_depth-best", "best_depth-all", "filter_gate-curves"):
+        with Image.open(stored / f"results/cpu/report/{name}.png") as image:
+            assert np.asarray(image.convert("L")).std() > 5
+        assert (stored / f"results/cpu/report/{name}.svg").read_text().startswith("<?xml")
+    text = (stored / "results/cpu/report/filter_gate.md").read_text()
+    assert "| Highway VIN | 100 | no_filter | 1 | 50.00 ± 0.00 | – |" in text
+
+
+def test_nothing_to_report(tmp_path):
+    code, _, err = _report(tmp_path, "depths")
+    assert code == 1
+    assert err == "report: no run of depths has finished in results/cpu\n"
+    code, _, err = _report(tmp_path, "dephts")
+    assert code == 1
+    assert "unknown study 'dephts'" in err
+
+
+def test_paper_numbers():
+    assert paper_rate("success_rate", "highway_vin", 15, 100, (60, 100)) == Rate(98.61, 0.66)
+    assert paper_rate("success_rate", "vin", 15, 40, (0, 30), task="3d") == Rate(98.57, 1.54)
+    assert paper_rate("success_rate", "vin", 15, 41, (0, 30)) is None
+    assert paper_quantity("latent_action_entropy", "highway_vin", 25, 300) == 4.35
+
+
+def test_best_depth_is_by_all_ranges():
+    good, bad = (
+        Group("vin", 15, 20, "", (Run(None, _result(rates)),))
+        for rates in ([0.9, 0.9, 0.9], [1.0, 0.9, 0.2])
+    )
+    assert good.long_path_rate == pytest.approx(90.0)
+    assert max([bad, good], key=lambda group: group.long_path_rate) is good
+    np.testing.assert_allclose(good.curve()[1:], [90, 90, 90])
+
+
+def test_mean_and_std():
+    assert mean_and_std([]) is None
+    assert mean_and_std([3.0]) == Rate(3.0, 0.0)
+    assert mean_and_std([1.0, 3.0]) == Rate(2.0, pytest.approx(2**0.5))
+
+
+def test_other_sizes_stay_out():
+    group = Group("vin", 25, 30, "", (Run(None, _result([1, 1, 1])),))
+    assert rates_table([group], "success_rate", 15) == [["model", "N", "variant", "seeds"]]
+    assert markdown([["a", "b"], ["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+
+
+def test_every_row_of_the_paper_has_a_cell():
+    cells = set(cells_of("paper", "depths"))
+    for size, depths in DEPTHS.items():
+        for model in ("vin", "gppn", "highway_network", "highway_vin"):
+            for depth in depths:
+                paper = paper_rate("success_rate", model, size, depth, (0, 30 * size // 10 - 15))
+                assert (Cell(model, size, depth) in cells) == (paper is not None)
+
+
+def test_names_of_cells_are_unique_and_stable():
+    assert Cell("highway_vin", 15, 100, "np2", 1).name == "highway_vin-15-100-np2-seed1"
+    assert Cell("vin", 15, 20).flags("cpu")[:2] == [
+        "--config=experiments/configs/cpu.py:vin-15-20",
+        "--config.seed=0",
+    ]
+    for scale, studies in STUDIES.items():
+        for name in studies:
+            cells = cells_of(scale, name, [0, 1])
+            assert len({cell.name for cell in cells}) == len(cells)
+
+
+def test_dry_run_says_what_is_left(stored):
+    code, out, err = run(
+        "study", "--name=depths,filter_gate", "--dry_run", "--results=results", folder=stored
+    )
+    assert code == 0, err
+    lines = [line.split("] ")[1] for line in out.splitlines()]
+    assert "highway_vin-15-100-seed0: finished" in lines
+    assert "vin-15-40-seed0: to be done" in lines
+    assert lines.count("highway_vin-15-100-seed0: finished") == 1  # though both studies have it
+
+
+def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
+    def train(folder, *arguments):
+        code, out, err = run("maze", *TINY, f"--workdir={folder}", *arguments, folder=tmp_path)
+        assert code == 0, err
+        return out
+
+    train("short", "--config.train.num_steps=30")
+    out = train("long", "--start_from=short")
+    assert "resuming after step 30 of 60" in out
+    train("whole")
+    results = [json.loads((tmp_path / x / "result.json").read_text()) for x in ("long", "whole")]
+    assert results[0]["test"] == results[1]["test"]
+    metrics = [(tmp_path / x / "metrics.jsonl").read_text() for x in ("long", "whole")]
+    assert metrics[0] == metrics[1]
+    code, _, err = run(
+        "maze", *TINY, "--workdir=x", "--start_from=short", "--config.seed=1", folder=tmp_path
+    )
+    assert code == 1
+    assert "can't start from short: config.seed: 0 there, 1 now" in err
+
+
+def test_study_runs_resumes_and_shares(tmp_path):
+    """A study of two tiny cells: interrupted by its time limit, continued, left to another."""
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    (tmp_path / "hvin_jax").symlink_to(ROOT / "hvin_jax")
+    (tmp_path / "experiments/configs/cpu.py").write_text(
+        "from experiments.configs import quickstart\n"
+        "def get_config(cell):\n"
+        "    config = quickstart.get_config()\n"
+        "    config.name = cell\n"
+        "    config.data.update(size=7, train=64, valid=16, test=16)\n"
+        "    config.model.update(num_blocks=2, block_depth=2, latent_actions=4, hidden=4)\n"
+        "    config.train.update(batch_size=8, num_steps=60)\n"
+        "    config.eval.update(every_steps=20, batch_size=16)\n"
+        "    return config\n"
+    )
+    study = ("study", "--name=value_maps", "--results=results")
+    where = {"folder": tmp_path, "PYTHONPATH": str(tmp_path)}
+    code, out, err = run(*study, "--minutes=0.05", **where)
+    assert code == 0, err
+    assert "vin-15-20-seed0: to be done" in out
+    first = start(*study, **where)
+    second, _, second_err = run(*study, **where)
+    out, err = first.communicate()
+    assert (first.returncode, second) == (0, 0), err + second_err
+    for name in ("vin-15-20", "highway_vin-15-100"):
+        folder = tmp_path / f"results/cpu/{name}-seed0"
+        assert json.loads((folder / "result.json").read_text())["steps"] == 60
+    code, out, _ = run(*study, **where)
+    assert code == 0
+    assert out.count("finished") == 2
