@@ -67,7 +67,13 @@ def _make() -> None:
 
     def mazes() -> MazeSplits:
         return make_mazes(
-            law=law, mechanism=mechanism, seed=_SEED.value, workers=_WORKERS.value, **counts
+            law=law,
+            mechanism=mechanism,
+            train=_TRAIN.value,
+            valid=_VALID.value,
+            test=_TEST.value,
+            seed=_SEED.value,
+            workers=_WORKERS.value,
         )
 
     began = time.perf_counter()

@@ -23,7 +23,7 @@ class CompactViews:
     Attributes:
       columns: uint8 `[C, 24, 3]`, the distinct columns.
       views: uint32 `[U, 32]`, the distinct views, from left to right as indices into `columns`.
-      index: uint32 `[..., H, W, 4]`, for each cell and direction (N, E, W, S) an index into `views`.
+      index: uint32 `[..., H, W, 4]`, for each cell and direction (N, E, W, S) one of `views`.
     """
 
     columns: np.ndarray

@@ -208,4 +208,3 @@ def check_pose(pose: Pose, *, x: float, y: float, angle: float) -> None:
             f"the agent is at ({pose.x}, {pose.y}) facing {pose.angle}°, but was sent to "
             f"({x}, {y}) facing {angle}°"
         )
-

@@ -32,7 +32,8 @@ _VERTEX = "vertex{{x={};y={};}}\n"
 _SIDE = 'sidedef{{sector=0;texturemiddle="{}";}}\n'
 _LINE = "linedef{{v1={};v2={};sidefront={};blocking=true;}}\n"
 _SECTOR = (
-    'sector{{heightfloor=0;heightceiling={};texturefloor="{}";textureceiling="{}";lightlevel={};}}\n'
+    "sector{{heightfloor=0;heightceiling={};"
+    'texturefloor="{}";textureceiling="{}";lightlevel={};}}\n'
 )
 _PLAYER = (
     "thing{{x={};y={};angle=0;type=1;skill1=true;skill2=true;skill3=true;skill4=true;skill5=true;"
@@ -92,7 +93,7 @@ def level_text(maze: np.ndarray, look: Look) -> str:
       The content of the lump TEXTMAP.
     """
     check_maze(maze)
-    height, width = maze.shape
+    height = len(maze)
     walls = _free_walls(maze) + _chamber_walls(maze)
     corners: dict[tuple[int, int], int] = {}
     lines = [
@@ -195,9 +196,7 @@ def _chamber_walls(maze: np.ndarray) -> list[tuple[tuple[int, int], tuple[int, i
     ]
 
 
-def _side(
-    x: int, y: int, direction: str, half: int
-) -> tuple[tuple[int, int], tuple[int, int]]:
+def _side(x: int, y: int, direction: str, half: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """One side of the square around a place, with the square on its right."""
     down, right = COMPASS[direction]
     ahead = (right * half, -down * half)

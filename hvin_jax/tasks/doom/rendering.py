@@ -213,4 +213,3 @@ def work(connection: Connection, parent: int) -> None:
     finally:
         if engine is not None:
             engine.close()
-

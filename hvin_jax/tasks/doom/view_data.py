@@ -234,4 +234,3 @@ def _read_shard(
 def _checksum(path: pathlib.Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
