@@ -35,7 +35,7 @@ def dense_logits(
       `[B, H, W, O, num_actions]`.
     """
     orientations, latent = model.num_orientations, model.latent_actions
-    observed = observation(maze, goal, orientations)
+    observed = observation(maze, goal, orientations).astype(params["reward"].dtype)
     hidden_kernel = params["hidden_kernel"].reshape(3, 3, observed.shape[-1], -1)
     hidden = _conv(observed, hidden_kernel) + params["hidden_bias"]
     reward = hidden @ params["reward"]
@@ -52,7 +52,9 @@ def dense_logits(
         first = q_of(value).max(-1)
 
         def explore(value: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-            value = jnp.sum(jax.nn.one_hot(action, latent) * q_of(value), axis=-1)
+            value = jnp.sum(
+                jax.nn.one_hot(action, latent, dtype=value.dtype) * q_of(value), axis=-1
+            )
             return value, value
 
         _, later = lax.scan(explore, first, actions)

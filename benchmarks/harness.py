@@ -8,11 +8,13 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
 
 import jax
 import numpy as np
 
+K = TypeVar("K", bound=Hashable)
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
@@ -26,16 +28,13 @@ class Figure:
     goal: float | None = None
 
 
-def best_seconds(
-    contestants: Mapping[str, Callable[[], object]], repeats: int, *, warm_up: bool = True
-) -> dict[str, float]:
-    """The shortest of `repeats` runs of each contestant, by default after one that does not count.
+def best_seconds(contestants: Mapping[K, Callable[[], object]], repeats: int) -> dict[K, float]:
+    """The shortest of `repeats` runs of each contestant, after one that does not count.
 
     The contestants take turns, so that a noisy moment of the machine hits all of them alike.
     """
-    if warm_up:
-        for run in contestants.values():
-            jax.block_until_ready(run())
+    for run in contestants.values():
+        jax.block_until_ready(run())
     best = dict.fromkeys(contestants, float("inf"))
     for _ in range(repeats):
         for name, run in contestants.items():

@@ -23,7 +23,7 @@ from experiments import launch
 from experiments.configs.paper import get_config
 from experiments.console import quiet_libraries, say
 from hvin_jax.models import make_model
-from hvin_jax.report.results import environment
+from hvin_jax.report.results import environment, git_commit
 from hvin_jax.training import devices, workdir
 from hvin_jax.training.evaluation import num_params
 from hvin_jax.training.objective import Imitation
@@ -103,7 +103,8 @@ def measure(cell: str) -> dict[str, Any]:
         "compile_seconds": compile_seconds,
         "num_params": num_params(state.params),
         "batch_size": batch_size,
-        **environment(pathlib.Path(__file__).parent),
+        "commit": git_commit(pathlib.Path(__file__).parent),
+        **environment(),
     }
 
 

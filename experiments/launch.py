@@ -25,7 +25,7 @@ from hvin_jax.planner import Planner, save_planner
 from hvin_jax.report.cards import card_text
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
-from hvin_jax.report.results import environment, scores_dict, spl_ranges
+from hvin_jax.report.results import environment, git_commit, scores_dict, spl_ranges
 from hvin_jax.report.tables import write_text
 from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
@@ -194,6 +194,8 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
     first_step = int(snapshot.state.step)
     if restored is not None:
         say(f"resuming after step {first_step} of {settings.plan.num_steps}")
+    commit = git_commit(pathlib.Path(__file__).parent)
+    workdir.note_sitting(folder, first_step=first_step, commit=commit)
     console = Console(
         folder,
         first_step=first_step,
@@ -263,7 +265,8 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
         "version": 1,
         "name": config.name,
         "config": config.to_dict(),
-        **environment(pathlib.Path(__file__).parent),
+        "sittings": workdir.read_sittings(folder),
+        **environment(),
         "num_params": num_params(best.params),
         "steps": int(last.state.step),
         "skipped_steps": int(last.state.skipped),

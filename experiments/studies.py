@@ -20,6 +20,15 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
     "np2": {"model.num_policies": 2},
     "np3": {"model.num_policies": 3},
     "long": {"train.num_steps": 8000},
+    # Not the protocol's recipe but one that learns faster.
+    "ours": {
+        "optimizer.name": "adam",
+        "optimizer.learning_rate": 3e-3,
+        "optimizer.schedule": "cosine",
+        "optimizer.clip_norm": 1.0,
+        "loss.any_optimal": True,
+        "train.num_steps": 8000,
+    },
 }
 # A variant that only trains longer goes on from the finished shorter run, whose steps are its own.
 EXTENDS = {"long": ""}
@@ -115,9 +124,9 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "depths": _CPU_DEPTHS,
         "best_depth": _CPU_DEPTHS,
         "headline": [
-            Cell("highway_vin", 15, 100, "long"),
-            Cell("vin", 15, 20, "long"),
-            Cell("vin", 15, 40, "long"),
+            Cell(model, 15, depth, variant)
+            for variant in ("ours", "long")
+            for model, depth in (("highway_vin", 100), ("vin", 20), ("vin", 40))
         ],
         "filter_gate": _grid(["highway_vin"], {15: (100,)}, ["", "no_filter"]),
         "ve_modules": _grid(["highway_vin"], {15: (100,)}, ["", "no_ve"]),

@@ -12,6 +12,7 @@ import pytest
 from jax.tree_util import Partial
 
 import hvin_jax
+from hvin_jax.planning.policies import explore
 
 assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
 KEY = jax.random.key
@@ -268,6 +269,29 @@ def constant_q(batch=16):
 def chi_square(counts):
     expected = counts.sum() / counts.size
     return ((counts - expected) ** 2 / expected).sum()
+
+
+@pytest.mark.parametrize("num_actions", [1, 2, 7, 700, 2**22, 2**31 - 1])
+def test_layers_that_share_random_words_stay_uniform(num_actions):
+    """Means of the drawn actions, layer by layer, for bases of many digits, one and in between."""
+    mdp = Size(num_actions)
+    for length in (1, 2, 23):
+        drawn = explore(KEY(0), mdp, length=length, epsilon=1.0, example_index=jnp.arange(16))
+        actions = np.asarray(drawn.actions, np.float64)
+        assert actions.shape == (length, 16, 16, 4, 4)
+        assert actions.min() >= 0
+        assert actions.max() < num_actions
+        deviation = np.sqrt((num_actions**2 - 1) / 12 / actions[0].size)
+        assert (np.abs(actions.mean((1, 2, 3, 4)) - (num_actions - 1) / 2) <= 5 * deviation).all()
+
+
+@dataclasses.dataclass
+class Size:
+    """An MDP as far as its noise is concerned."""
+
+    num_actions: int
+    batched = True
+    value_shape = (16, 16, 4, 4)
 
 
 @pytest.mark.parametrize("share", [False, True])

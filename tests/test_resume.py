@@ -12,7 +12,7 @@ import pytest
 from launching import TINY, run, start
 
 # What may differ between two runs of one configuration.
-CLOCK = ("wall_seconds",)
+CLOCK = ("wall_seconds", "sittings")
 
 
 def _outcome(folder):

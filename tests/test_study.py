@@ -22,7 +22,7 @@ def _result(success, *, steps=4000, collapsed=False):
     ]
     return {
         "config": {"model": {"latent_actions": 40, "hidden": 150}},
-        "commit": "abc1234",
+        "sittings": [{"first_step": 0, "commit": "abc1234"}],
         "steps": steps,
         "best_step": 3500,
         "wall_seconds": 1234.0,

@@ -5,21 +5,21 @@ Letters: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `F` side
 
 * The VI module is a matrix product and a maximum. Tiles of the batch keep Q within the cache; all
   of Q never exists.
-* A VE module needs one kernel row per state. With the batch innermost, the sum over a window reads
-  contiguous values and looks each weight up in a table of `O·A` numbers that stays in the cache.
+* A VE module needs one kernel row per state. Windows are read as lines of `F·O` contiguous numbers,
+  which windows above each other share: none of the `C` entries per state is ever written.
 * The gradient of a maximum goes through one action, so VI and VE modules share one backward pass,
   which touches the chosen kernel rows only.
 
-Loop fusion decides the speed on CPU. A `lax.scan` is also used where its boundary keeps the
-compiler from merging two loops that want different orders; the tests hold the results, the
-benchmarks the times.
+Loop fusion decides the speed on CPU. An `optimization_barrier` stands where the compiler would
+merge two loops and compute the first again for every number of the second, above all in chains of
+one layer, whose `lax.scan` it unrolls. The tests hold the results, the benchmarks the times.
 """
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning.windows import unwindows, windows
+from hvin_jax.planning.windows import window_lines, windows
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
 _TILE_BYTES = 12 * 2**20
@@ -78,24 +78,23 @@ def follow(
 ) -> jax.Array:
     """Q of chosen actions, layer after layer: actions `[L, B, H, W, O]` to values likewise."""
     size, _, orientations, _, num_actions = kernel.shape
-    height, width = value.shape[1:3]
-    margin = size // 2
-    table = kernel_matrix(kernel)
-    rewards = _batch_last(_reward_of(q_reward, actions))
-    columns = _batch_last(row_index(actions, num_actions))
+    height = value.shape[1]
+    rows = _rows_by_line(kernel)
+    ones = jnp.ones((size * orientations,), value.dtype)
 
     def layer(value: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        total, column = x  # [O, H, W, B]
-        padded = jnp.pad(value, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
-        for entry in range(size * size * orientations):
-            ij, p = divmod(entry, orientations)
-            i, j = divmod(ij, size)
-            weight = _take(table[entry], column)
-            total = total + weight * padded[None, p, i : i + height, j : j + width]
-        return total, total
+        reward, index = x
+        lines = window_lines(lax.optimization_barrier(value), size)
+        products = jnp.zeros((), value.dtype)
+        for i in range(size):
+            products += _take(rows[i], index) * lines[:, i : i + height, :, None]
+        # A product with ones: the compiler's own sum over a last axis is not vectorised.
+        future = jnp.matmul(products, ones, precision=lax.Precision.HIGHEST)
+        value = lax.optimization_barrier(reward + future)
+        return value, value
 
-    _, values = lax.scan(layer, _batch_last(value), (rewards, columns))
-    return _batch_first(values)
+    indices = row_index(actions, num_actions)
+    return lax.scan(layer, value, (_reward_of(q_reward, actions), indices))[1]
 
 
 def follow_vjp(
@@ -119,28 +118,57 @@ def follow_vjp(
     Returns:
       The cotangent of `inputs[0]`, and the two gradients with this chain's share added.
     """
-    size, _, orientations, _, num_actions = kernel.shape
-    rows = kernel_rows(kernel)
-    indices = row_index(actions, num_actions)
+    size, _, _, _, num_actions = kernel.shape
+    rows = _rows_by_line(kernel)
 
     def layer(
         carry: tuple[jax.Array, jax.Array], x: tuple[jax.Array, ...]
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         cotangent, rows_grad = carry
         value, index, own_cotangent = x
-        cotangent = cotangent + own_cotangent
+        cotangent = lax.optimization_barrier(cotangent + own_cotangent)
         rows_grad = _add_outer_products(rows_grad, windows(value, size), index, cotangent)
-        window_grad = jnp.zeros((), rows.dtype)
-        for o in range(orientations):
-            window_grad += _take(rows, index[..., o]) * cotangent[..., o, None]
-        return (unwindows(window_grad, size), rows_grad), cotangent
+        return (_value_cotangent(rows, index, cotangent), rows_grad), cotangent
 
-    start = (jnp.zeros_like(inputs[0]), jnp.zeros_like(rows))
+    start = (jnp.zeros_like(inputs[0]), jnp.zeros_like(kernel_rows(kernel)))
     (value_grad, rows_grad), totals = lax.scan(
-        layer, start, (inputs, indices, cotangents), reverse=True
+        layer, start, (inputs, row_index(actions, num_actions), cotangents), reverse=True
     )
     q_reward_grad = _add_at(q_reward_grad, actions, totals)
     return value_grad, q_reward_grad, kernel_grad + rows_grad.T.reshape(kernel.shape)
+
+
+def _rows_by_line(kernel: jax.Array) -> jax.Array:
+    """`kernel_rows`, with the lines of the window outermost: `[F, O·A, F·O]`."""
+    size, _, orientations, _, actions = kernel.shape
+    lines = kernel.reshape(size, size * orientations, orientations * actions)
+    return lax.optimization_barrier(jnp.swapaxes(lines, 1, 2))
+
+
+def _value_cotangent(rows: jax.Array, index: jax.Array, cotangent: jax.Array) -> jax.Array:
+    """The transpose of one layer of `follow`: `[F, O·A, F·O]`, 2 × `[B, H, W, O]` to the last.
+
+    A cell collects from the states whose window it is part of: first along columns, which keeps
+    the lines of the windows whole, then along rows.
+    """
+    size = rows.shape[0]
+    height, width, orientations = cotangent.shape[1:]
+    margin = size // 2
+    beside = ((0, 0), (margin, margin), (0, 0), (0, 0))
+    cotangent, index = lax.optimization_barrier(
+        (jnp.pad(cotangent, beside), jnp.pad(index, beside))
+    )
+    lines = jnp.zeros((), rows.dtype)
+    for i in range(size):
+        states = slice(size - 1 - i, size - 1 - i + height)
+        for o in range(orientations):
+            lines += _take(rows[i], index[:, states, :, o]) * cotangent[:, states, :, o, None]
+    lines = lax.optimization_barrier(jnp.pad(lines, ((0, 0), (0, 0), (margin, margin), (0, 0))))
+    total = jnp.zeros((), rows.dtype)
+    for j in range(size):
+        entries = slice(j * orientations, (j + 1) * orientations)
+        total += lines[:, :, size - 1 - j : size - 1 - j + width, entries]
+    return lax.optimization_barrier(total)
 
 
 def _max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -154,14 +182,6 @@ def _max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
 def _divisor(number: int, at_most: int) -> int:
     """The largest divisor of `number` that is no larger than `at_most` (but at least 1)."""
     return next(d for d in range(max(min(number, at_most), 1), 0, -1) if number % d == 0)
-
-
-def _batch_last(maps: jax.Array) -> jax.Array:
-    """`[..., B, H, W, O]` to `[..., O, H, W, B]`."""
-    return jnp.swapaxes(maps, -4, -1)
-
-
-_batch_first = _batch_last
 
 
 def _reward_of(q_reward: jax.Array, actions: jax.Array) -> jax.Array:

@@ -47,9 +47,7 @@ def explore(
 
     def draw(key: jax.Array) -> Exploration:
         action_key, choice_key = jax.random.split(key)
-        bits = jax.random.bits(action_key, (length, *shape), jnp.uint32)
-        # The modulus favours small actions by less than A / 2^32.
-        actions = (bits % jnp.uint32(mdp.num_actions)).astype(jnp.int32)
+        actions = _uniform_actions(action_key, mdp.num_actions, length, shape)
         if isinstance(epsilon, float) and epsilon == 1:
             return Exploration(actions, None)
         uniform = jax.random.uniform(choice_key, (length, *shape), jnp.float32)
@@ -62,3 +60,22 @@ def explore(
         return jax.tree.map(lambda x: jnp.broadcast_to(x[:, None], shared), draw(key))
     keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(example_index)
     return jax.vmap(draw, out_axes=1)(keys)
+
+
+def _uniform_actions(
+    key: jax.Array, num_actions: int, length: int, shape: tuple[int, ...]
+) -> jax.Array:
+    """`[length, *shape]` integers, uniform in `[0, num_actions)`.
+
+    Random words are dear, so several layers share one: its digits in base A. As many digits are
+    used as keep A^k below 2^22; no action is then favoured by more than a thousandth.
+    """
+    digits = 1
+    while digits < length and num_actions ** (digits + 1) <= 2**22:
+        digits += 1
+    words = jax.random.bits(key, (-(-length // digits), *shape), jnp.uint32)
+    layers = []
+    for _ in range(digits):
+        layers.append(words % jnp.uint32(num_actions))
+        words = words // jnp.uint32(num_actions)
+    return jnp.concatenate(layers)[:length].astype(jnp.int32)

@@ -17,11 +17,24 @@ def windows(maps: jax.Array, size: int) -> jax.Array:
     Returns:
       `[B, H, W, F·F·C]`; a row runs over (window row, window column, channel).
     """
-    height, width = maps.shape[1:3]
-    margin = size // 2
+    height = maps.shape[1]
+    lines = window_lines(maps, size)
+    return jnp.concatenate([lines[:, i : i + height] for i in range(size)], axis=-1)
+
+
+def window_lines(maps: jax.Array, size: int) -> jax.Array:
+    """The lines of all windows, each once: windows that lie above each other share most of them.
+
+    Args:
+      maps: `[B, H, W, C]`.
+      size: the side `F` of the window, odd.
+
+    Returns:
+      `[B, H + F - 1, W, F·C]`; line `i` of the window around cell (y, x) is at (y + i, x).
+    """
+    width, margin = maps.shape[2], size // 2
     padded = jnp.pad(maps, ((0, 0), (margin, margin), (margin, margin), (0, 0)))
-    wide = jnp.concatenate([padded[:, :, j : j + width] for j in range(size)], axis=-1)
-    return jnp.concatenate([wide[:, i : i + height] for i in range(size)], axis=-1)
+    return jnp.concatenate([padded[:, :, j : j + width] for j in range(size)], axis=-1)
 
 
 def unwindows(rows: jax.Array, size: int) -> jax.Array:

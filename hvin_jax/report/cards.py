@@ -22,7 +22,7 @@ A {config["model"]["kind"].replace("_", " ")} for {planner.mechanism.name}, of
 
 - Trained on {made_from}; {card["steps"]:,} steps of {config["train"]["batch_size"]} mazes in
   {card["wall_seconds"] / 60:.0f} minutes on {card["device"]["count"]} devices
-  ({card["device"]["kind"]}), commit {card["commit"]}.
+  ({card["device"]["kind"]}), commit {card["sittings"][-1]["commit"]}.
 - Model: {_settings(config["model"])}
 - Loss: {_settings(config["loss"])}
 - Optimiser: {_settings(config["optimizer"])}

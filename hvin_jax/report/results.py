@@ -72,16 +72,11 @@ def scores_table(test: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def environment(folder: pathlib.Path) -> dict[str, Any]:
-    """Commit, versions and device, for `result.json`.
-
-    Args:
-      folder: somewhere in the repository whose commit is meant.
-    """
+def environment() -> dict[str, Any]:
+    """Versions and device, for `result.json`."""
     device = jax.devices()[0]
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
-        "commit": git_commit(folder),
         "versions": {"python": platform.python_version()} | versions,
         "device": {
             "kind": device.device_kind,

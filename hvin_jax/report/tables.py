@@ -31,7 +31,7 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
         row = [TITLES[group.model], str(group.depth), group.variant or "–", str(len(group.runs))]
         for spl_range in ranges:
             cell = (metric, group.model, group.size, group.depth, spl_range)
-            paper = None if group.variant not in ("", "long") else paper_rate(*cell)
+            paper = paper_rate(*cell) if group.variant in ("", "long", "ours") else None
             row += [_percent(group.rate(metric, spl_range)), _percent(paper)]
         table.append(row)
     return table
@@ -52,7 +52,7 @@ def provenance_table(groups: Sequence[Group]) -> Table:
                     str(result["steps"]),
                     str(result["best_step"]),
                     f"{result['wall_seconds'] / 60:.0f}",
-                    str(result["commit"]),
+                    ", ".join(dict.fromkeys(str(x["commit"]) for x in result["sittings"])),
                     "yes" if result["collapsed"] else "no",
                 ]
             )

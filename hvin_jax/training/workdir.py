@@ -24,7 +24,8 @@ RESULT_SCHEMA = {
     "version": "1, the version of this schema",
     "name": "of the configuration",
     "config": "the whole configuration",
-    "commit": "git commit of the code, -dirty if it had changes; null outside of a repository",
+    "sittings": "list of {first_step, commit}: the git commit of the code that made the steps from "
+    "there on, -dirty if it had changes, null outside of a repository",
     "versions": "of Python, hvin_jax and the packages it stands on",
     "device": "kind and number of devices",
     "num_params": "number of parameters of the model",
@@ -134,7 +135,8 @@ def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
         different.append("a schedule that depends on the length")
     if different:
         raise WorkdirError(f"can't start from {source}: {'; '.join(different)}")
-    shutil.copy(source / "metrics.jsonl", folder)
+    for name in ("metrics.jsonl", "sittings.jsonl"):
+        shutil.copy(source / name, folder)
     shutil.copytree(source / "checkpoints", folder / "checkpoints.part", dirs_exist_ok=True)
     (folder / "checkpoints.part").rename(folder / "checkpoints")
 
@@ -170,8 +172,23 @@ class MetricsLog:
 
 
 def read_metrics(folder: pathlib.Path) -> list[dict[str, Any]]:
-    """The lines of `metrics.jsonl`; one that a killed process left unfinished is left out."""
-    path = folder / "metrics.jsonl"
+    """The lines of `metrics.jsonl`."""
+    return _read_lines(folder / "metrics.jsonl")
+
+
+def note_sitting(folder: pathlib.Path, *, first_step: int, commit: str | None) -> None:
+    """Notes that a process has taken up the run."""
+    with (folder / "sittings.jsonl").open("a") as file:
+        file.write(json.dumps({"first_step": first_step, "commit": commit}) + "\n")
+
+
+def read_sittings(folder: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of `sittings.jsonl`."""
+    return _read_lines(folder / "sittings.jsonl")
+
+
+def _read_lines(path: pathlib.Path) -> list[dict[str, Any]]:
+    """The lines of a JSONL file; one that a killed process left unfinished is left out."""
     lines = []
     for text in path.read_text().splitlines() if path.exists() else []:
         with contextlib.suppress(ValueError):
