@@ -2,12 +2,13 @@ r"""Makes a data set of mazes with the first-person views from each of their cel
 
 The paper's size (25,000 / 5,000 / 5,000 mazes), and that of experiments/configs/vizdoom_cpu.py:
 
-    python -m experiments.make_views --size=15 --out=data/views15
+    python -m experiments.make_views --size=15 --out=data/views-15-25000-5000-5000-seed0
     python -m experiments.make_views --size=15 --train=2000 --valid=500 --test=1000 \
-        --out=data/views15-2000
+        --out=data/views-15-2000-500-1000-seed0
 
 Needs the Doom engine: pip install 'hvin_jax[vizdoom]'. The same command goes on where it was
-interrupted. What the files mean: hvin_jax/tasks/doom/view_data.py. With --preview=DIR, pictures of
+interrupted. Under these names the training command finds them (and makes what is missing, too).
+What the files mean: hvin_jax/tasks/doom/view_data.py. With --preview=DIR, pictures of
 a level from above and of the views at one of its cells are written too.
 """
 
@@ -18,15 +19,10 @@ import sys
 import time
 
 from absl import app, flags
-from tqdm import tqdm
 
-from experiments.data import parse_size
-from hvin_jax.tasks.datasets import make_mazes
+from experiments.data import make_views, parse_size
 from hvin_jax.tasks.doom.engine import EngineError, MissingExtraError
-from hvin_jax.tasks.doom.view_data import SHARD, load_view_data, make_view_data
-from hvin_jax.tasks.generation import MazeLaw
-from hvin_jax.tasks.maze_data import MazeSplits
-from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.tasks.doom.view_data import SHARD, load_view_data
 
 _SIZE = flags.DEFINE_string("size", "15", "Side of the mazes, or ROWSxCOLUMNS.")
 _TRAIN = flags.DEFINE_integer("train", 25000, "Number of training mazes.", lower_bound=0)
@@ -60,40 +56,24 @@ def main(argv: list[str]) -> None:
 
 
 def _make() -> None:
-    law = MazeLaw(parse_size(_SIZE.value))
+    size = parse_size(_SIZE.value)
     counts = {"train": _TRAIN.value, "valid": _VALID.value, "test": _TEST.value}
-    total = sum(counts.values())
-    mechanism = get_mechanism("diffdrive")
-
-    def mazes() -> MazeSplits:
-        return make_mazes(
-            law=law,
-            mechanism=mechanism,
-            train=_TRAIN.value,
-            valid=_VALID.value,
-            test=_TEST.value,
-            seed=_SEED.value,
-            workers=_WORKERS.value,
-        )
-
     began = time.perf_counter()
-    with tqdm(total=total, unit=" mazes", disable=not sys.stderr.isatty()) as bar:
-        make_view_data(
-            _OUT.value,
-            mazes,
-            settings={"size": list(law.size), "mechanism": mechanism.name, **counts},
-            seed=_SEED.value,
-            workers=_WORKERS.value,
-            shard=_SHARD.value,
-            progress=bar.update,
-        )
+    make_views(
+        _OUT.value,
+        size=size,
+        counts=counts,
+        seed=_SEED.value,
+        workers=_WORKERS.value,
+        shard=_SHARD.value,
+    )
     data = load_view_data(_OUT.value)
-    size = sum(path.stat().st_size for path in pathlib.Path(_OUT.value).iterdir())
+    space = sum(path.stat().st_size for path in pathlib.Path(_OUT.value).iterdir())
     views = sum(index.size for index in data.index.values())
     print(
         f"{_OUT.value}: {' + '.join(str(x) for x in counts.values())} mazes of "
-        f"{law.size[0]}×{law.size[1]}, seed {_SEED.value}; {views:,} views, {len(data.views):,} of "
-        f"them distinct, {size / 1e6:.1f} MB in {time.perf_counter() - began:.1f} s"
+        f"{size[0]}×{size[1]}, seed {_SEED.value}; {views:,} views, {len(data.views):,} of "
+        f"them distinct, {space / 1e6:.1f} MB in {time.perf_counter() - began:.1f} s"
     )
     if _PREVIEW.value:
         # Here, because matplotlib takes long to import.

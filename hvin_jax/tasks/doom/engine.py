@@ -169,6 +169,12 @@ class Engine:
         if self._state is None:
             raise EngineError("the engine's episode has ended, though nothing should end it")
 
+    def show_whole_level(self) -> None:
+        """Zooms the picture from above out, and makes it anew."""
+        with self._translated():
+            self._game.send_game_command("am_gobig")
+        self.act()
+
     @property
     def pose(self) -> Pose:
         """Where the agent was when the last picture was made."""

@@ -39,6 +39,10 @@ MAZES, MANIFEST = "mazes.npz", "views.json"
 SHARD = 250
 
 
+class IncompleteError(MazeFileError):
+    """A data set that is not there, or not all of it."""
+
+
 @dataclasses.dataclass(frozen=True)
 class ViewData:
     """Mazes with the views from each of their cells.
@@ -129,14 +133,15 @@ def load_view_data(folder: str | os.PathLike[str]) -> ViewData:
     """Reads a data set and checks it against its checksums.
 
     Raises:
-      MazeFileError: something is missing, incomplete or damaged; the message says what.
+      IncompleteError: the data set is not there, or not all of it.
+      MazeFileError: something is missing or damaged; the message says what.
     """
     folder = pathlib.Path(folder)
     manifest = _read_manifest(folder)
     shards = manifest.get("shards", [])
     made = sum(entry["mazes"] for entry in shards)
     if not shards or made < manifest["total"]:
-        raise MazeFileError(
+        raise IncompleteError(
             f"{folder} is incomplete, with views of {made} of {manifest.get('total', '?')} mazes: "
             "run the same command as before to complete it (python -m experiments.make_views)"
         )
@@ -177,7 +182,7 @@ def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
 def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
-        raise MazeFileError(
+        raise IncompleteError(
             f"{folder} is not a folder of views, which has a {MANIFEST}: make one by "
             "python -m experiments.make_views"
         )
