@@ -9,7 +9,7 @@ from PIL import Image
 
 from hvin_jax.tasks.doom.camera import DIRECTIONS
 from hvin_jax.tasks.doom.engine import Engine
-from hvin_jax.tasks.doom.levels import Look, write_levels
+from hvin_jax.tasks.doom.levels import CELL, Look, write_levels
 from hvin_jax.tasks.doom.view_data import ViewData
 from hvin_jax.tasks.drawing import draw_maze, save_figure
 from hvin_jax.tasks.mechanisms import COMPASS
@@ -72,8 +72,9 @@ def level_from_above(maze: np.ndarray, look: Look) -> np.ndarray:
     """The engine's own picture of a level from above, uint8 `[height, width, 3]`."""
     with tempfile.TemporaryDirectory() as folder:
         wad = pathlib.Path(folder) / "level.wad"
-        (name,) = write_levels(wad, [maze], [look])
+        (name,) = write_levels(wad, [maze], [look], chambers=False)
         with Engine(wad, first_map=name, resolution=(640, 480), from_above=True) as engine:
+            engine.warp(maze.shape[1] * CELL // 2, maze.shape[0] * CELL // 2)
             engine.show_whole_level()
             return engine.from_above.copy()
 

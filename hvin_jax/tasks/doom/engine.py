@@ -170,9 +170,10 @@ class Engine:
             raise EngineError("the engine's episode has ended, though nothing should end it")
 
     def show_whole_level(self) -> None:
-        """Zooms the picture from above out, and makes it anew."""
+        """Makes the picture from above anew, zoomed out, on black, around the agent."""
         with self._translated():
-            self._game.send_game_command("am_gobig")
+            for text in ("am_colorset 1", "am_gobig"):
+                self._game.send_game_command(text)
         self.act()
 
     @property

@@ -82,19 +82,20 @@ def cell_at(x: float, y: float, height: int) -> tuple[int, int]:
     return height - 1 - int(y // CELL), int(x // CELL)
 
 
-def level_text(maze: np.ndarray, look: Look) -> str:
+def level_text(maze: np.ndarray, look: Look, *, chambers: bool = True) -> str:
     """The map in UDMF, the text format of ZDoom.
 
     Args:
       maze: `[H, W]`, 1 = free, 0 = wall; what lies outside counts as wall.
       look: what it is dressed in.
+      chambers: whether wall cells have theirs; no one who walks through the level can tell.
 
     Returns:
       The content of the lump TEXTMAP.
     """
     check_maze(maze)
     height = len(maze)
-    walls = _free_walls(maze) + _chamber_walls(maze)
+    walls = _free_walls(maze) + (_chamber_walls(maze) if chambers else [])
     corners: dict[tuple[int, int], int] = {}
     lines = [
         _LINE.format(
@@ -146,7 +147,11 @@ def map_names(count: int) -> list[str]:
 
 
 def write_levels(
-    path: str | os.PathLike[str], mazes: Sequence[np.ndarray], looks: Sequence[Look]
+    path: str | os.PathLike[str],
+    mazes: Sequence[np.ndarray],
+    looks: Sequence[Look],
+    *,
+    chambers: bool = True,
 ) -> list[str]:
     """Writes mazes as the maps of one PWAD.
 
@@ -154,12 +159,15 @@ def write_levels(
       path: where to.
       mazes: `[H, W]` each.
       looks: one for each maze.
+      chambers: whether wall cells have theirs.
 
     Returns:
       The names of the maps.
     """
     names = map_names(len(mazes))
-    texts = (level_text(maze, look) for maze, look in zip(mazes, looks, strict=True))
+    texts = (
+        level_text(maze, look, chambers=chambers) for maze, look in zip(mazes, looks, strict=True)
+    )
     write_wad(path, dict(zip(names, texts, strict=True)))
     return names
 
