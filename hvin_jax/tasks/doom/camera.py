@@ -29,11 +29,11 @@ def maze_views(engine: Engine, name: str, size: tuple[int, int]) -> np.ndarray:
     height, width = size
     views = np.empty((height, width, len(DIRECTIONS), *VIEW_SHAPE), dtype=np.uint8)
     engine.open_level(name)
+    facing = "E"
     for row in range(height):
         for column in range(width):
             x, y = cell_centre(row, column, height)
             engine.warp(x, y)
-            facing = "E"
             for turn in (0, 90, 90, 90):
                 engine.act(turn=turn)
                 facing = _TO_THE_RIGHT[facing] if turn else facing

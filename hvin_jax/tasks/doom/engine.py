@@ -149,8 +149,9 @@ class Engine:
             self._game.new_episode()
 
     def warp(self, x: int, y: int) -> None:
-        """Puts the agent somewhere, at rest and facing east."""
+        """Puts the agent somewhere, at rest and facing as before."""
         with self._translated():
+            self._game.set_action([0.0, 0.0, 0.0])  # or the last one would go on
             self._game.send_game_command(f"warp {x} {y}")
             # In the tic of the warp the eye is lower than it should be.
             self._game.advance_action(1, False)
