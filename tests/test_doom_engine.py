@@ -37,7 +37,7 @@ def views(levels, engine):
 
 
 def test_poses_are_exact(levels, engine):
-    data, _, names = levels
+    _, _, names = levels
     engine.open_level(names[1])
     facing = 0.0
     for row, column in [(0, 0), (3, 4), (6, 6)]:

@@ -31,6 +31,8 @@ LEVELS_PER_FILE = 400
 _AHEAD = 2
 # A maze that is at hand when things die as often as this is at fault itself.
 _ATTEMPTS = 3
+# None of the workers has ever taken as long as this.
+_SECONDS_FOR_A_MAZE = 120
 
 
 class Job(NamedTuple):
@@ -141,7 +143,11 @@ class _Crew:
                 while waiting and len(worker.jobs) < _AHEAD:
                     worker.give(waiting.popleft())
             by_connection = {worker.connection: worker for worker in self._workers}
-            for connection in wait(list(by_connection)):
+            ready = wait(list(by_connection), timeout=_SECONDS_FOR_A_MAZE)
+            if not ready:  # engines that hang; what follows is as if they had died
+                for worker in self._workers:
+                    worker.process.kill()
+            for connection in ready:
                 worker = by_connection[connection]  # type: ignore[index]
                 try:
                     result = worker.connection.recv()
@@ -174,6 +180,17 @@ class _Crew:
             worker.close(patience=20)
 
 
+def _keep_files_to_itself() -> None:
+    """Lets the engine inherit no connection to the parent.
+
+    Otherwise the parent would not notice a killed worker as long as its engine lives.
+    """
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # the one that listed them is closed already
+                os.set_inheritable(int(name), False)
+
+
 def work(connection: Connection, parent: int) -> None:
     """The life of a worker: jobs come and views go through a connection, until it is closed.
 
@@ -184,6 +201,7 @@ def work(connection: Connection, parent: int) -> None:
     # Whoever presses Ctrl-C means the parent; a parent that ends closes the connection.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    _keep_files_to_itself()
     engine: Engine | None = None
     wad = ""
     try:
