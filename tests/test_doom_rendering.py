@@ -20,7 +20,7 @@ from hvin_jax.tasks.doom.view_data import IncompleteError, load_view_data
 from hvin_jax.tasks.npz import MazeFileError
 
 COUNT = 10
-VIEWS = ("--size=7", "--train=40", "--valid=10", "--test=10", "--shard=10", "--workers=2")
+VIEWS = ("--size=7", "--train=100", "--valid=10", "--test=10", "--shard=10", "--workers=2")
 
 
 @pytest.fixture
@@ -127,8 +127,8 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("views")
     code, out, err = run("make_views", *VIEWS, "--out=whole", folder=folder)
     assert code == 0, err
-    assert "60 mazes" not in err
-    assert out.startswith("whole: 40 + 10 + 10 mazes of 7×7, seed 0; 11,760 views, ")
+    assert err == ""
+    assert out.startswith("whole: 100 + 10 + 10 mazes of 7×7, seed 0; 23,520 views, ")
     return folder
 
 
@@ -139,7 +139,7 @@ def _content(folder):
 def test_what_is_in_a_data_set(made):
     data = load_view_data(made / "whole")
     assert {name: len(index) for name, index in data.index.items()} == {
-        "train": 40,
+        "train": 100,
         "valid": 10,
         "test": 10,
     }
@@ -213,7 +213,7 @@ def test_damaged_and_strange_folders(made, tmp_path):
     ("changes", "message"),
     [
         (["--seed=1"], "make_views: whole was made with seed 0, not 1; choose another folder"),
-        (["--train=41"], "was made with mazes"),
+        (["--train=101"], "was made with mazes"),
         (["--size=7by7"], "is neither a side"),
         (["--out=."], "but no views.json, so it is not a folder of views"),
         (["--out=/proc/x"], "make_views: can't use /proc/x"),
