@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Hashable, Mapping
@@ -13,6 +12,8 @@ from typing import TypeVar
 
 import jax
 import numpy as np
+
+from hvin_jax.report.results import git_commit
 
 K = TypeVar("K", bound=Hashable)
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -59,7 +60,7 @@ def shown(figures: list[Figure]) -> list[Figure]:
 def report(figures: list[Figure], json_path: str | None) -> None:
     """Prints a Markdown table with commit and versions, and writes it as JSON if asked to."""
     facts = {
-        "commit": _commit(),
+        "commit": git_commit(ROOT) or "unknown",
         "cores": os.cpu_count(),
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),
@@ -74,9 +75,3 @@ def report(figures: list[Figure], json_path: str | None) -> None:
     if json_path:
         content = facts | {"figures": [dataclasses.asdict(figure) for figure in figures]}
         pathlib.Path(json_path).write_text(json.dumps(content, indent=2, ensure_ascii=False))
-
-
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return result.stdout.strip() or "unknown"

@@ -53,14 +53,13 @@ class Console:
 
     def on_step(self, step: int, metrics: StepMetrics) -> None:
         """Moves the bar."""
+        self._loss = float(metrics.loss)
+        self._shown["loss"] = f"{self._loss:.3f}"
+        self._bar.set_postfix(self._shown, refresh=False)
         self._bar.update(step - self._bar.n)
-        if not self._bar.disable:
-            self._shown["loss"] = f"{float(metrics.loss):.3f}"
-            self._bar.set_postfix(self._shown, refresh=False)
 
     def on_report(self, step: int, loss: float, accuracy: float) -> None:
         """Logs the training loss."""
-        self._loss = loss
         self.log.write({"step": step, "loss": loss, "accuracy": accuracy})
         self._board.add_scalar("train/loss", loss, step)
         self._board.add_scalar("train/accuracy", accuracy, step)

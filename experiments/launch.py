@@ -190,7 +190,7 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
     )
     checkpoints = Checkpoints(folder / "checkpoints")
     restored = checkpoints.restore(fresh, say)
-    snapshot = fresh if restored is None else restored
+    snapshot = devices.replicate(fresh if restored is None else restored)
     first_step = int(snapshot.state.step)
     if restored is not None:
         say(f"resuming after step {first_step} of {settings.plan.num_steps}")

@@ -7,6 +7,7 @@ Whatever has finished is used; a table says which runs its numbers come from. Wr
 NAME*.csv and NAME*.png / .svg into results/SCALE/report.
 """
 
+import json
 import pathlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from ml_collections import ConfigDict
 
 from experiments.console import quiet_libraries, say
 from experiments.data import configured_mazes
-from experiments.studies import MODELS, STUDIES, cells_of
+from experiments.studies import COST, MODELS, STUDIES, cells_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
@@ -36,7 +37,9 @@ from hvin_jax.tasks.drawing import save_figure
 from hvin_jax.tasks.maze_data import MazeData
 
 _NAME = flags.DEFINE_list(
-    "name", ["all"], f"Which of {', '.join(STUDIES['paper'])}; all: those with finished runs."
+    "name",
+    ["all"],
+    f"Which of {', '.join([*STUDIES['paper'], COST])}; all: those with finished runs.",
 )
 _SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
 _SEEDS = flags.DEFINE_list("seeds", ["0", "1", "2"], "Runs of which seeds to use.")
@@ -68,10 +71,11 @@ class Page:
             save_figure(figure, self._folder / f"{self._name}-{suffix}.{kind}")
         self._parts.append(f"![{caption}]({self._name}-{suffix}.png)\n")
 
-    def write(self, groups: Sequence[Group]) -> None:
-        """Adds where the numbers come from, and writes the page."""
-        self.table(provenance_table(groups), "How each number was made:")
-        write_text(self._folder / f"{self._name}.md", "\n".join(self._parts))
+    def write(self) -> None:
+        """Writes the page."""
+        path = self._folder / f"{self._name}.md"
+        write_text(path, "\n".join(self._parts))
+        say(str(path))
 
 
 def depths(page: Page, groups: Sequence[Group]) -> None:
@@ -147,6 +151,36 @@ def examples(page: Page, groups: Sequence[Group]) -> None:
     page.figure(examples_figure(planners, data, hero=hero), "examples", "mazes")
 
 
+def cost(page: Page, path: pathlib.Path) -> None:
+    """Memory and time of full-size training steps, ours and the paper's."""
+    if not path.exists():
+        sys.exit(f"report: {path} is missing; python -m experiments.cost makes it")
+    header = ["model", "maze", "N", "memory (GB)", "paper (GB)", "step (s)", "compile (s)"]
+    table = [[*header, "devices", "commit"]]
+    for cell, row in json.loads(path.read_text()).items():
+        model, size, depth = cell.split("-")
+        paper = paper_quantity("gpu_memory", model, int(size), int(depth))
+        table.append(
+            [
+                TITLES[model],
+                f"{size}×{size}",
+                depth,
+                f"{row['memory_gb']:.2f}",
+                "–" if paper is None else f"{paper:.1f}",
+                f"{row['step_seconds']:.2f}",
+                f"{row['compile_seconds']:.0f}",
+                f"{row['device']['count']} {row['device']['platform']}",
+                str(row["commit"]),
+            ]
+        )
+    page.text(
+        "Training steps of the paper's configurations (batch 32, 100 latent actions or 150 hidden "
+        "units). Memory is what the compiler reserves for temporaries, for the whole batch on one "
+        "device; the step is split over all devices."
+    )
+    page.table(table, "Cost of a training step:", "table")
+
+
 PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
     "depths": depths,
     "headline": depths,
@@ -187,6 +221,12 @@ def main(argv: list[str]) -> None:
     everything = _NAME.value == ["all"]
     names = list(STUDIES[_SCALE.value]) if everything else _NAME.value
     for name in names:
+        (folder / "report").mkdir(parents=True, exist_ok=True)
+        page = Page(folder / "report", name)
+        if name == COST:
+            cost(page, pathlib.Path(_RESULTS.value) / "paper" / "cost.json")
+            page.write()
+            continue
         try:
             groups = finished_groups(name, _SCALE.value, [int(x) for x in _SEEDS.value], folder)
         except ValueError as error:
@@ -195,11 +235,9 @@ def main(argv: list[str]) -> None:
             if not everything:
                 sys.exit(f"report: no run of {name} has finished in {folder}")
             continue
-        (folder / "report").mkdir(exist_ok=True)
-        page = Page(folder / "report", name)
         PAGES[name](page, groups)
-        page.write(groups)
-        say(f"{folder / 'report' / name}.md: {sum(len(group.runs) for group in groups)} runs")
+        page.table(provenance_table(groups), "How each number was made:")
+        page.write()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ A cell's folder is named after what it trains, so studies share the runs that th
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+# The study that measures instead of training: `python -m experiments.cost`.
+COST = "cost"
 MODELS = ("vin", "gppn", "highway_network", "highway_vin")
 # The depths of the paper's tables for each maze size; highway models begin with the second.
 DEPTHS = {

@@ -18,11 +18,13 @@ from absl import app, flags
 
 from experiments.console import quiet_libraries, say
 from experiments.launch import BUSY, STOPPED
-from experiments.studies import STUDIES, Cell, cells_of
+from experiments.studies import COST, STUDIES, Cell, cells_of
 from hvin_jax.training.workdir import is_locked
 
 ROOT = pathlib.Path(__file__).parents[1]
-_NAME = flags.DEFINE_list("name", None, f"Which of {', '.join(STUDIES['paper'])}.", required=True)
+_NAME = flags.DEFINE_list(
+    "name", None, f"Which of {', '.join([*STUDIES['paper'], COST])}.", required=True
+)
 _SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
 _SEEDS = flags.DEFINE_list("seeds", ["0"], "One run of each cell for each of these seeds.")
 _RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
@@ -36,9 +38,12 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         sys.exit(f"study: unexpected argument {argv[1]!r}: flags begin with --, see --help")
     quiet_libraries()
+    if COST in _NAME.value:
+        _measure_cost()
     try:
         seeds = [int(seed) for seed in _SEEDS.value]
-        wanted = [cell for name in _NAME.value for cell in cells_of(_SCALE.value, name, seeds)]
+        names = [name for name in _NAME.value if name != COST]
+        wanted = [cell for name in names for cell in cells_of(_SCALE.value, name, seeds)]
     except ValueError as error:
         sys.exit(f"study: {error}")
     cells = list(dict.fromkeys(wanted))
@@ -58,6 +63,14 @@ def main(argv: list[str]) -> None:
             failed.append(cell.name)
     if failed:
         sys.exit(f"study: {len(failed)} runs failed: {', '.join(failed)}")
+
+
+def _measure_cost() -> None:
+    out = (pathlib.Path(_RESULTS.value) / "paper" / "cost.json").resolve()
+    say(f"cost: {out}")
+    if not _DRY_RUN.value:
+        command = [sys.executable, "-m", "experiments.cost", f"--out={out}"]
+        subprocess.run(command, cwd=ROOT, check=True)
 
 
 def _state(folder: pathlib.Path) -> str:

@@ -11,6 +11,7 @@ EXAMPLES = re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?```python\n(.*?)```", READM
 
 def test_there_are_examples():
     assert [title for title, _ in EXAMPLES] == [
+        "Try it",
         "Plan in a small MDP",
         "Plan on a grid",
         "Train a planner",
@@ -23,6 +24,7 @@ def test_example(title, code, capsys):
     exec(compile(code, title, "exec"), {})
     printed = capsys.readouterr().out
     expected = {
+        "Try it": ["True 7 7"],
         "Plan in a small MDP": ["[ 5.9  6.6  7.3  8.1  9.  10. ]", "[1 1 1 1 1 1]"],
         "Plan on a grid": ["-11.0"],
         "Train a planner": ["(2, 15, 15, 4, 3) (2, 15, 15, 4)"],

@@ -9,12 +9,11 @@ import optax
 import pytest
 from jax.sharding import AxisType, PartitionSpec
 
-from hvin_jax.models import VIN, HighwayVIN, PlannerOutput
+from hvin_jax.models import VIN, HighwayVIN
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
-from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import get_mechanism
-from hvin_jax.training import batches, devices
+from hvin_jax.training import devices
 from hvin_jax.training.evaluation import (
     evaluate_policy,
     greedy_policy,
@@ -22,7 +21,7 @@ from hvin_jax.training.evaluation import (
     training_arrays,
 )
 from hvin_jax.training.objective import Imitation
-from hvin_jax.training.optimizers import make_optimizer, make_schedule
+from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import create_state
 from hvin_jax.training.step import goal_maps, make_eval_step, make_train_step, maze_forward
 
@@ -57,97 +56,6 @@ def _setup(mazes, axis_name=None, optimizer=None, **changes):
 def _assert_close(first, second, rtol=1e-4):
     for x, y in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
         np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-6)
-
-
-# The objective.
-
-
-def _oracle_loss(logits, mazes, *, walls, any_optimal, long_paths=0.0):
-    total = weight_sum = 0.0
-    for index in np.ndindex(mazes.label.shape):
-        spl = int(mazes.spl[index])
-        if spl == UNREACHABLE and not walls:
-            continue
-        policy = np.exp(logits[index]) / np.exp(logits[index]).sum()
-        chosen = [a for a in range(3) if mazes.optimal[index] >> a & 1]
-        likelihood = policy[chosen].sum() if any_optimal else policy[mazes.label[index]]
-        weight = 1 + long_paths * (0 if spl == UNREACHABLE else spl) / 14
-        total -= weight * np.log(likelihood)
-        weight_sum += weight
-    return total, weight_sum
-
-
-@pytest.mark.parametrize("walls", [True, False])
-@pytest.mark.parametrize("any_optimal", [True, False])
-@pytest.mark.parametrize("long_paths", [0.0, 2.0])
-def test_loss_equals_the_oracle(mazes, walls, any_optimal, long_paths):
-    part = mazes[:2]
-    logits = np.random.default_rng(0).normal(size=(*part.label.shape, 3)).astype(np.float32)
-    batch = {name: jnp.asarray(x) for name, x in training_arrays(part).items()}
-    options = {"walls": walls, "any_optimal": any_optimal, "long_paths": long_paths}
-    sums = Imitation(**options)(PlannerOutput(jnp.asarray(logits)), batch)
-    loss, weight = _oracle_loss(logits, part, **options)
-    np.testing.assert_allclose(sums.loss, loss, rtol=1e-5)
-    np.testing.assert_allclose(sums.weight, weight, rtol=1e-5)
-
-
-def test_labels_are_all_correct(mazes):
-    batch = {name: jnp.asarray(x) for name, x in training_arrays(mazes).items()}
-    sums = Imitation()(PlannerOutput(jax.nn.one_hot(batch["label"], 3)), batch)
-    assert float(sums.correct) == float(sums.weight) > 0
-
-
-def test_negative_weight_is_refused():
-    with pytest.raises(ValueError, match="long_paths is -1"):
-        Imitation(long_paths=-1.0)
-
-
-# Optimisers.
-
-
-def test_protocol_optimiser_by_hand():
-    optimizer = make_optimizer(clip_norm=None)
-    gradient, second, param = 3.0, 0.0, 1.0
-    state = optimizer.init(jnp.asarray(param))
-    for _ in range(3):
-        update, state = optimizer.update(jnp.asarray(gradient), state)
-        second = 0.99 * second + 0.01 * gradient**2
-        np.testing.assert_allclose(update, -1e-3 * gradient / (second**0.5 + 1e-6), rtol=1e-5)
-
-
-def test_clipping():
-    optimizer = make_optimizer("sgd", learning_rate=1.0, clip_norm=40.0)
-    gradient = jnp.array([300.0, 400.0])
-    update, _ = optimizer.update(gradient, optimizer.init(gradient))
-    np.testing.assert_allclose(update, [-24.0, -32.0], rtol=1e-6)
-
-
-def test_schedules():
-    linear = make_schedule("linear", 1.0, 10, 110)
-    np.testing.assert_allclose([linear(0), linear(5), linear(10), linear(60)], [0, 0.5, 1, 0.5])
-    cosine = make_schedule("cosine", 2.0, 0, 100)
-    np.testing.assert_allclose([cosine(0), cosine(50), cosine(100)], [2, 1, 0], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"name": "rmspropp"}, "no optimiser 'rmspropp'"),
-        ({"name": "chain"}, "no optimiser 'chain'"),
-        ({"learning_rate": 0.0}, "learning_rate is 0.0"),
-        ({"clip_norm": -1.0}, "clip_norm is -1.0"),
-        ({"schedule": "cosin"}, "unknown schedule 'cosin'"),
-        ({"schedule": "cosine", "num_steps": 5, "warmup_steps": 5}, "more steps than its warm-up"),
-        ({"warmup_steps": -1}, "warmup_steps is -1"),
-        ({"options": {"decai": 1}}, "no option decai"),
-    ],
-)
-def test_bad_optimisers(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        make_optimizer(**arguments)
-
-
-# The step.
 
 
 def test_it_learns_a_tiny_set(mazes):
@@ -314,45 +222,6 @@ def test_paper_size_step_lowers_for_cuda():
     assert "stablehlo.while" in exported.mlir_module()
 
 
-# Batches.
-
-
-def test_every_example_once_an_epoch_and_resumable():
-    def take(first, count):
-        stream = batches.batch_indices(num_examples=10, batch_size=3, seed=5, first_step=first)
-        return [next(stream).tolist() for _ in range(count)]
-
-    all_of_them = take(0, 9)
-    for epoch in range(3):
-        seen = {index for batch in all_of_them[3 * epoch : 3 * epoch + 3] for index in batch}
-        assert len(seen) == 9
-        assert seen <= set(range(10))
-    assert all_of_them[:3] != all_of_them[3:6]
-    for first in range(9):
-        assert take(first, 9 - first) == all_of_them[first:]
-
-
-@pytest.mark.parametrize("feed", ["device", "stream"])
-def test_feeds_deliver_the_asked_for_rows(feed):
-    arrays = {"x": np.arange(40, dtype=np.int32).reshape(20, 2), "y": np.arange(20, dtype=np.uint8)}
-    order = [np.arange(16), np.arange(16)[::-1], np.full(16, 19)]
-    got = list(batches.FEEDS[feed](arrays, iter(order)))
-    assert len(got) == 3
-    for batch, index in zip(got, order, strict=True):
-        assert batch["x"].shape == (8, 2, 2)
-        np.testing.assert_array_equal(np.asarray(batch["x"]).reshape(16, 2), arrays["x"][index])
-        np.testing.assert_array_equal(np.asarray(batch["y"]).reshape(16), arrays["y"][index])
-
-
-def test_bad_batches():
-    with pytest.raises(ValueError, match="batch of 12 can't be shared evenly by 8 devices"):
-        devices.check_batch_size(12)
-    with pytest.raises(ValueError, match="5 training examples do not fill a batch of 8"):
-        batches.steps_per_epoch(5, 8)
-    with pytest.raises(ValueError, match="unknown way to feed data 'disk'"):
-        batches.choose_feed("disk")
-
-
 def test_evaluation_does_not_depend_on_the_batch(mazes):
     model = VIN(depth=3, latent_actions=4, hidden=4)
     params = _state(model, mazes, optax.sgd(1.0)).params
@@ -361,3 +230,13 @@ def test_evaluation_does_not_depend_on_the_batch(mazes):
     policies = [greedy_policy(eval_step, params, arrays, batch_size=size) for size in (8, 16)]
     np.testing.assert_array_equal(*policies)
     assert policies[0].shape == mazes[:5].label.shape
+
+
+def test_a_pmapped_step_is_compiled_once(mazes):
+    """The placement of its input is that of its output from the first step on."""
+    step, state, arrays = _setup(mazes, axis_name=devices.BATCH_AXIS)
+    pmapped = devices.pmap_train_step(step)
+    state = devices.replicate(state)
+    before = jax.tree.map(lambda x: x.sharding, state)
+    state, _ = pmapped(state, devices.split(arrays))
+    assert jax.tree.map(lambda x: x.sharding, state) == before

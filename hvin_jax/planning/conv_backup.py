@@ -6,7 +6,7 @@ Letters: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `F` side
 * The VI module is a matrix product and a maximum. Tiles of the batch keep Q within the cache; all
   of Q never exists.
 * A VE module needs one kernel row per state. Windows are read as lines of `F·O` contiguous numbers,
-  which windows above each other share: none of the `C` entries per state is ever written.
+  which windows above each other share. Only the kernel's gradient needs whole windows.
 * The gradient of a maximum goes through one action, so VI and VE modules share one backward pass,
   which touches the chosen kernel rows only.
 

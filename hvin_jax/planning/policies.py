@@ -68,7 +68,7 @@ def _uniform_actions(
     """`[length, *shape]` integers, uniform in `[0, num_actions)`.
 
     Random words are dear, so several layers share one: its digits in base A. As many digits are
-    used as keep A^k below 2^22; no action is then favoured by more than a thousandth.
+    used as keep A^k below 2^22; up to that A, no action is favoured by more than a thousandth.
     """
     digits = 1
     while digits < length and num_actions ** (digits + 1) <= 2**22:

@@ -88,13 +88,22 @@ def environment() -> dict[str, Any]:
 
 
 def git_commit(folder: pathlib.Path) -> str | None:
-    """The commit of a repository, with -dirty if it has changes; None outside of one."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    """The commit of a repository, with -dirty if its code has changes; None outside of one.
+
+    Args:
+      folder: somewhere in the repository. Changes below its `results` do not count: runs make them.
+    """
+
+    def git(*arguments: str) -> subprocess.CompletedProcess:
+        command = ["git", *arguments]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
     try:
-        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        commit = git("rev-parse", "--short=7", "HEAD").stdout.strip()
+        clean = git("diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)results").returncode == 0
     except OSError:
         return None
-    return result.stdout.strip() or None
+    return (commit if clean else f"{commit}-dirty") if commit else None
 
 
 def _line(where: str, count: int, success: float | None, optimality: float | None) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from hvin_jax.training.checkpoints import Best, Checkpoints, Snapshot
 from hvin_jax.training.evaluation import Evaluation
-from hvin_jax.training.state import Params, Window
+from hvin_jax.training.state import REPORT_EVERY, Params
 from hvin_jax.training.step import StepMetrics, TrainStep
 
 # How many steps may be under way before the first of them is looked at: the devices never wait.
@@ -29,7 +29,7 @@ class Watcher(Protocol):
         """After each step."""
 
     def on_report(self, step: int, loss: float, accuracy: float) -> None:
-        """Every `report_every` steps, with means since the last report."""
+        """Every `REPORT_EVERY` steps, with means since the last report."""
 
     def on_validation(self, step: int, evaluation: Evaluation, score: float, is_best: bool) -> None:
         """After each validation."""
@@ -42,7 +42,6 @@ class Plan:
     Attributes:
       num_steps: the number of steps.
       validate_every: validate after so many steps (and at the end).
-      report_every: report the training loss after so many steps.
       save_seconds: besides at each validation, write a checkpoint after so many seconds.
       skip_not_finite: whether to go on when a loss or gradient is not finite; the step is skipped
         and counted. Otherwise the run stops.
@@ -52,13 +51,12 @@ class Plan:
 
     num_steps: int
     validate_every: int
-    report_every: int = 50
     save_seconds: float = 120.0
     skip_not_finite: bool = False
     stop_after_collapses: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("num_steps", "validate_every", "report_every"):
+        for name in ("num_steps", "validate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
 
@@ -127,12 +125,11 @@ def fit(
         step += 1
         in_flight.append((step, metrics))
         look(at_most=_IN_FLIGHT)
-        if step % plan.report_every == 0:
+        if step % REPORT_EVERY == 0:
             look(at_most=0)
             window = state.window
             steps = max(int(window.steps), 1)
             watcher.on_report(step, float(window.loss) / steps, float(window.accuracy) / steps)
-            state = dataclasses.replace(state, window=Window.empty())
         if step % plan.validate_every == 0 or step == plan.num_steps:
             look(at_most=0)
             evaluation = validate(state.params)

@@ -8,12 +8,14 @@ import jax.numpy as jnp
 import optax
 
 Params = Any
+# After how many steps the training loss is reported, and its sums begin anew.
+REPORT_EVERY = 50
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """Running sums since the last time the training loss was reported.
+    """Sums over the steps since the last multiple of `REPORT_EVERY`.
 
     Attributes:
       steps: number of steps.

@@ -15,7 +15,7 @@ from jax import lax
 
 from hvin_jax.models import PlannerOutput
 from hvin_jax.training.objective import Batch, LossSums
-from hvin_jax.training.state import Params, TrainState, Window
+from hvin_jax.training.state import REPORT_EVERY, Params, TrainState, Window
 
 
 class Forward(Protocol):
@@ -121,7 +121,7 @@ def make_train_step(
             opt_state=if_finite(opt_state, state.opt_state),
             key=state.key,
             skipped=state.skipped + (~metrics.finite).astype(jnp.int32),
-            window=if_finite(_add(state.window, metrics), state.window),
+            window=_add(state, metrics),
         )
         return new_state, metrics
 
@@ -149,12 +149,14 @@ def _metrics(sums: LossSums, grads: Params) -> StepMetrics:
     )
 
 
-def _add(window: Window, metrics: StepMetrics) -> Window:
-    return Window(
-        steps=window.steps + 1,
-        loss=window.loss + metrics.loss,
-        accuracy=window.accuracy + metrics.accuracy,
-    )
+def _add(state: TrainState, metrics: StepMetrics) -> Window:
+    kept = jnp.where(state.step % REPORT_EVERY == 0, 0, 1)
+    added = Window(jnp.ones((), jnp.int32), metrics.loss, metrics.accuracy)
+
+    def add(total: jax.Array, amount: jax.Array) -> jax.Array:
+        return kept.astype(total.dtype) * total + jnp.where(metrics.finite, amount, 0)
+
+    return jax.tree.map(add, state.window, added)
 
 
 def maze_forward(model: Any) -> Forward:

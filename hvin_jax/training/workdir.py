@@ -1,13 +1,16 @@
 """The folder of one run: whose it is, who is working in it, what has happened so far.
 
-config.json      what the run was asked to do; another configuration is refused
-checkpoints/     the two newest, see `hvin_jax.training.checkpoints`
-metrics.jsonl    a line for each report and validation
-tensorboard/     the same for TensorBoard
-planner/         the best model, for `hvin_jax.load_planner`
-result.json      when the run is complete: what came out, see RESULT_SCHEMA
-*.png            learning curves, mazes and paths
-.lock            held while a process works here
+What is in it:
+
+    config.json      what the run was asked to do; another configuration is refused
+    checkpoints/     the two newest, see `hvin_jax.training.checkpoints`
+    sittings.jsonl   a line for each time the run was started
+    metrics.jsonl    a line for each report and validation
+    tensorboard/     the same for TensorBoard
+    planner/         the best model, for `hvin_jax.load_planner`
+    result.json      when the run is complete: what came out, see RESULT_SCHEMA
+    *.png            learning curves, mazes and paths
+    .lock            held while a process works here
 """
 
 import contextlib

@@ -1,0 +1,106 @@
+"""What training minimises and how: losses, optimisers, schedules."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from hvin_jax.models import PlannerOutput
+from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.maze_data import UNREACHABLE
+from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.training.evaluation import (
+    training_arrays,
+)
+from hvin_jax.training.objective import Imitation
+from hvin_jax.training.optimizers import make_optimizer, make_schedule
+
+
+@pytest.fixture(scope="module")
+def mazes():
+    """Eight mazes to train on, and none else."""
+    law, mechanism = MazeLaw((7, 7)), get_mechanism("diffdrive")
+    return make_mazes(law=law, mechanism=mechanism, train=8, valid=0, test=0, seed=1).train
+
+
+def _oracle_loss(logits, mazes, *, walls, any_optimal, long_paths=0.0):
+    total = weight_sum = 0.0
+    for index in np.ndindex(mazes.label.shape):
+        spl = int(mazes.spl[index])
+        if spl == UNREACHABLE and not walls:
+            continue
+        policy = np.exp(logits[index]) / np.exp(logits[index]).sum()
+        chosen = [a for a in range(3) if mazes.optimal[index] >> a & 1]
+        likelihood = policy[chosen].sum() if any_optimal else policy[mazes.label[index]]
+        weight = 1 + long_paths * (0 if spl == UNREACHABLE else spl) / 14
+        total -= weight * np.log(likelihood)
+        weight_sum += weight
+    return total, weight_sum
+
+
+@pytest.mark.parametrize("walls", [True, False])
+@pytest.mark.parametrize("any_optimal", [True, False])
+@pytest.mark.parametrize("long_paths", [0.0, 2.0])
+def test_loss_equals_the_oracle(mazes, walls, any_optimal, long_paths):
+    part = mazes[:2]
+    logits = np.random.default_rng(0).normal(size=(*part.label.shape, 3)).astype(np.float32)
+    batch = {name: jnp.asarray(x) for name, x in training_arrays(part).items()}
+    options = {"walls": walls, "any_optimal": any_optimal, "long_paths": long_paths}
+    sums = Imitation(**options)(PlannerOutput(jnp.asarray(logits)), batch)
+    loss, weight = _oracle_loss(logits, part, **options)
+    np.testing.assert_allclose(sums.loss, loss, rtol=1e-5)
+    np.testing.assert_allclose(sums.weight, weight, rtol=1e-5)
+
+
+def test_labels_are_all_correct(mazes):
+    batch = {name: jnp.asarray(x) for name, x in training_arrays(mazes).items()}
+    sums = Imitation()(PlannerOutput(jax.nn.one_hot(batch["label"], 3)), batch)
+    assert float(sums.correct) == float(sums.weight) > 0
+
+
+def test_negative_weight_is_refused():
+    with pytest.raises(ValueError, match="long_paths is -1"):
+        Imitation(long_paths=-1.0)
+
+
+def test_protocol_optimiser_by_hand():
+    optimizer = make_optimizer(clip_norm=None)
+    gradient, second, param = 3.0, 0.0, 1.0
+    state = optimizer.init(jnp.asarray(param))
+    for _ in range(3):
+        update, state = optimizer.update(jnp.asarray(gradient), state)
+        second = 0.99 * second + 0.01 * gradient**2
+        np.testing.assert_allclose(update, -1e-3 * gradient / (second**0.5 + 1e-6), rtol=1e-5)
+
+
+def test_clipping():
+    optimizer = make_optimizer("sgd", learning_rate=1.0, clip_norm=40.0)
+    gradient = jnp.array([300.0, 400.0])
+    update, _ = optimizer.update(gradient, optimizer.init(gradient))
+    np.testing.assert_allclose(update, [-24.0, -32.0], rtol=1e-6)
+
+
+def test_schedules():
+    linear = make_schedule("linear", 1.0, 10, 110)
+    np.testing.assert_allclose([linear(0), linear(5), linear(10), linear(60)], [0, 0.5, 1, 0.5])
+    cosine = make_schedule("cosine", 2.0, 0, 100)
+    np.testing.assert_allclose([cosine(0), cosine(50), cosine(100)], [2, 1, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "rmspropp"}, "no optimiser 'rmspropp'"),
+        ({"name": "chain"}, "no optimiser 'chain'"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0"),
+        ({"clip_norm": -1.0}, "clip_norm is -1.0"),
+        ({"schedule": "cosin"}, "unknown schedule 'cosin'"),
+        ({"schedule": "cosine", "num_steps": 5, "warmup_steps": 5}, "more steps than its warm-up"),
+        ({"warmup_steps": -1}, "warmup_steps is -1"),
+        ({"options": {"decai": 1}}, "no option decai"),
+    ],
+)
+def test_bad_optimisers(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_optimizer(**arguments)

@@ -1,0 +1,164 @@
+"""An MDP of one's own, and that nothing is compiled twice."""
+
+import dataclasses
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.tree_util import Partial
+from small_mdps import KEY, small_conv
+
+import hvin_jax
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["target", "cost", "first", "degree"],
+    meta_fields=["num_actions", "discount"],
+)
+@dataclasses.dataclass(frozen=True)
+class GraphMDP:
+    """Cheap ways through a sparse graph: what a third-party MDP looks like.
+
+    Edges are a list sorted by where they start: state s has `degree[s]` of them from `first[s]` on.
+    Actions choose among them; surplus actions repeat the earlier ones. No array is dense.
+    """
+
+    target: jax.Array  # [E] integers
+    cost: jax.Array  # [E]
+    first: jax.Array  # [S] integers
+    degree: jax.Array  # [S] integers
+    num_actions: int
+    discount: float
+
+    batched = False
+
+    @property
+    def value_shape(self):
+        return self.first.shape
+
+    def q_of(self, value, action):
+        edge = self.first + action % self.degree
+        return self.discount * value[self.target[edge]] - self.cost[edge]
+
+    def q(self, value):
+        TRACES.append(self.value_shape)
+        every = jnp.arange(self.num_actions, dtype=self.first.dtype)
+        return jax.vmap(lambda a: self.q_of(value, a), out_axes=-1)(every)
+
+    def greedy(self, value):
+        q = self.q(value)
+        return q.max(-1), q.argmax(-1).astype(self.first.dtype)
+
+
+TRACES = []  # grows whenever Python code of a GraphMDP runs: when tracing, and not in between
+
+
+def random_graph(seed, states=9):
+    """A ring with random chords; state 0 is the goal, where one rests at no cost."""
+    rng = np.random.default_rng(seed)
+    edges = [[0]] + [
+        [(s + 1) % states, *rng.integers(0, states, rng.integers(0, 3))] for s in range(1, states)
+    ]
+    degree = np.array([len(x) for x in edges])
+    target = np.concatenate(edges)
+    cost = rng.uniform(0.1, 1.0, len(target))
+    cost[0] = 0
+    first = np.cumsum(degree) - degree
+    arrays = target.astype(np.int32), cost.astype(np.float32), first.astype(np.int32)
+    return GraphMDP(*map(jnp.asarray, (*arrays, degree.astype(np.int32))), 3, 0.9)
+
+
+def best_walks(mdp):
+    """V*, and the edge that the best walk takes from each state, by loops."""
+    target, cost, first, degree = (np.asarray(x) for x in jax.tree.leaves(mdp))
+    states = range(len(first))
+    value = np.zeros(len(first))
+    for _ in range(500):
+        choices = [
+            [(mdp.discount * value[target[e]] - cost[e], e) for e in range(f, f + d)]
+            for f, d in zip(first, degree, strict=True)
+        ]
+        value = np.array([max(choices[s])[0] for s in states])
+    return value, [max(choices[s])[1] for s in states]
+
+
+def test_all_mdps_satisfy_the_protocol():
+    mdps = small_conv(), hvin_jax.TabularMDP(np.eye(2)[:, None], np.zeros((2, 1)), 0.5)
+    for mdp in (*mdps, random_graph(0)):
+        assert isinstance(mdp, hvin_jax.MDP)
+    assert not isinstance(np.zeros(3), hvin_jax.MDP)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"epsilon": 1.0, "num_policies": 2}, {"epsilon": 0.5}],
+    ids=str,
+)
+def test_an_mdp_of_ones_own(settings):
+    """It converges; and ∂V*(s) / ∂cost(e) is -γᵏ for each time k at which e is walked from s."""
+    mdp = random_graph(1)
+    optimal, best_edge = best_walks(mdp)
+
+    @jax.jit
+    @partial(jax.jacrev, allow_int=True, has_aux=True)
+    def plan(mdp):
+        value = hvin_jax.highway_vi(KEY(0), mdp, num_blocks=150, block_depth=4, **settings).value
+        return value, value
+
+    jacobian, value = plan(mdp)
+    np.testing.assert_allclose(value, optimal, atol=1e-5)
+    expected = np.zeros((len(optimal), len(mdp.cost)))
+    for start in range(len(optimal)):
+        state = start
+        for k in range(300):
+            expected[start, best_edge[state]] -= mdp.discount**k
+            state = mdp.target[best_edge[state]]
+    np.testing.assert_allclose(jacobian.cost, expected, atol=1e-4)
+
+
+def test_value_iteration_in_an_mdp_of_ones_own():
+    mdp = random_graph(2)
+    optimal, best_edge = best_walks(mdp)
+    output = hvin_jax.value_iteration(mdp, num_iterations=150, return_actions=True)
+    np.testing.assert_allclose(output.value, optimal, atol=1e-5)
+    np.testing.assert_array_equal(mdp.first + output.actions[-1] % mdp.degree, best_edge)
+
+
+def scaled_policy(scale, q, **_):
+    return jax.nn.softmax(scale * q, axis=-1)
+
+
+blocks = partial(hvin_jax.highway_vi, num_blocks=2, block_depth=3)
+
+
+# A size for each, so that nothing was compiled before.
+@pytest.mark.parametrize(
+    ("states", "plan"),
+    [
+        (31, lambda mdp, x: hvin_jax.value_iteration(mdp, num_iterations=3, v0=jnp.full(31, x))),
+        (32, lambda mdp, x: blocks(KEY(int(x)), mdp, alpha=x, alpha_tilde=np.float64(x))),
+        (33, lambda mdp, x: blocks(KEY(int(x)), mdp, epsilon=jnp.float32(x / 9))),
+        (34, lambda mdp, x: blocks(None, mdp, policy=Partial(scaled_policy, jnp.float32(x)))),
+        (
+            35,
+            lambda mdp, x: hvin_jax.highway_operator(
+                *(mdp, jnp.full(35, x), jnp.full((1, 35, 3), 1 / 3), (1, 2)),
+                alpha=x,
+                alpha_tilde=x,
+            ),
+        ),
+    ],
+    ids=["value_iteration", "temperatures", "epsilon", "policy", "highway_operator"],
+)
+def test_new_values_do_not_compile_again(states, plan):
+    TRACES.clear()
+    mdp = random_graph(3, states)
+    plan(mdp, 1.0)
+    first = len(TRACES)
+    assert first > 0
+    for x in (2.0, 3.0):
+        plan(dataclasses.replace(mdp, cost=mdp.cost * x), x)
+    assert len(TRACES) == first
