@@ -8,7 +8,10 @@ from launching import ROOT, run
 from PIL import Image
 
 from experiments.configs import vizdoom_cpu, vizdoom_paper
+from experiments.studies import Cell, cells_of
 from hvin_jax import load_planner
+from hvin_jax.report.runs import Group, Run
+from hvin_jax.report.tables import rates_table
 from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics
 from hvin_jax.visual_planner import load_visual_planner
 
@@ -148,6 +151,18 @@ def test_mistakes(finished, tmp_path, command, changes, message):
     assert code == 1
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_study():
+    cell = Cell("highway_vin", 15, 100, "views")
+    assert cell in cells_of("paper", "vizdoom")
+    assert cell in cells_of("cpu", "vizdoom")
+    assert cell.command == "vizdoom"
+    assert cell.flags("cpu")[0] == "--config=experiments/configs/vizdoom_cpu.py:highway_vin-100"
+    test = {"ranges": [{"low": 60, "high": 100, "count": 5, "success_rate": 0.5}]}
+    group = Group("highway_vin", 15, 100, "views", (Run(None, {"test": test}),))
+    row = rates_table([group], "success_rate", 15)[1]
+    assert row[-1].startswith("96.98")  # the paper's 3D table
 
 
 def test_rows_of_the_paper():
