@@ -20,7 +20,7 @@ from hvin_jax.tasks.doom.view_data import IncompleteError, load_view_data
 from hvin_jax.tasks.npz import MazeFileError
 
 COUNT = 10
-VIEWS = ("--size=7", "--train=100", "--valid=10", "--test=10", "--shard=10", "--workers=2")
+VIEWS = ("--size=7", "--train=200", "--valid=10", "--test=10", "--shard=10", "--workers=2")
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def made(tmp_path_factory):
     code, out, err = run("make_views", *VIEWS, "--out=whole", folder=folder)
     assert code == 0, err
     assert err == ""
-    assert out.startswith("whole: 100 + 10 + 10 mazes of 7×7, seed 0; 23,520 views, ")
+    assert out.startswith("whole: 200 + 10 + 10 mazes of 7×7, seed 0; 43,120 views, ")
     return folder
 
 
@@ -139,7 +139,7 @@ def _content(folder):
 def test_what_is_in_a_data_set(made):
     data = load_view_data(made / "whole")
     assert {name: len(index) for name, index in data.index.items()} == {
-        "train": 100,
+        "train": 200,
         "valid": 10,
         "test": 10,
     }
@@ -166,7 +166,7 @@ def test_killed_and_resumed(made, place):
         process.stderr.close()
         _wait(lambda: not _engines(place))
     assert memory
-    assert not any(path.exists() for path in memory)
+    _wait(lambda: not any(path.exists() for path in memory))  # the workers do it, on their way out
     with pytest.raises(IncompleteError, match="is incomplete, with views of"):
         load_view_data(folder)
     code, _, err = run("make_views", *VIEWS, "--out=killed", folder=made, TMPDIR=str(place))
@@ -177,7 +177,12 @@ def test_killed_and_resumed(made, place):
 
 def test_asked_to_stop(made, place):
     process = start("make_views", *VIEWS, "--out=stopped", folder=made, TMPDIR=str(place))
-    _wait(lambda: (made / "stopped" / "views-00000.npz").exists())
+    _wait(lambda: (made / "stopped" / "views.json").exists())
+    code, _, err = run("make_views", *VIEWS, "--out=stopped", folder=made)
+    assert (code, err) == (
+        1,
+        "make_views: another process is making the views in stopped\n",
+    )
     process.terminate()
     process.communicate()
     assert process.returncode == 128 + signal.SIGTERM
@@ -213,7 +218,7 @@ def test_damaged_and_strange_folders(made, tmp_path):
     ("changes", "message"),
     [
         (["--seed=1"], "make_views: whole was made with seed 0, not 1; choose another folder"),
-        (["--train=101"], "was made with mazes"),
+        (["--train=201"], "was made with mazes"),
         (["--size=7by7"], "is neither a side"),
         (["--out=."], "but no views.json, so it is not a folder of views"),
         (["--out=/proc/x"], "make_views: can't use /proc/x"),

@@ -14,12 +14,14 @@ where columns and views are counted over all shards. The bytes depend on the maz
 looks and the engine alone, not on the number of workers or on interruptions.
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Any
 
@@ -34,7 +36,7 @@ from hvin_jax.tasks.maze_data import SPLITS, MazeSplits
 from hvin_jax.tasks.npz import MazeFileError, NpzReader, atomic_write, write_npz
 
 FORMAT, VERSION = "hvin_jax views", 1
-MAZES, MANIFEST = "mazes.npz", "views.json"
+MAZES, MANIFEST, _LOCK = "mazes.npz", "views.json", ".lock"
 # Mazes in a shard: what is lost when a run is killed.
 SHARD = 250
 
@@ -104,12 +106,25 @@ def make_view_data(
         "engine": f"vizdoom {metadata.version('vizdoom')}",
     }
     folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        _make(folder, make_mazes, what, workers, progress)
+
+
+def _make(
+    folder: pathlib.Path,
+    make_mazes: Callable[[], MazeSplits],
+    what: dict[str, Any],
+    workers: int,
+    progress: Callable[[int], object] | None,
+) -> None:
     shards = _claim(folder, what)
+    for unfinished in folder.glob(".*.part"):  # of a run that was killed as it wrote
+        unfinished.unlink()
     if not (folder / MAZES).exists():
         save_mazes(folder / MAZES, make_mazes())
     mazes = load_mazes(folder / MAZES)
     maps = np.concatenate([getattr(mazes, split).maze for split in SPLITS])
-    looks = draw_looks(seed, len(maps))
+    looks = draw_looks(what["seed"], len(maps))
     tables = Tables()
     first = 0
     for entry in shards:
@@ -121,7 +136,7 @@ def make_view_data(
     rendered = render_mazes(list(maps[first:]), looks[first:], workers=workers)
     for number, maze in enumerate(rendered, first + 1):
         parts.append(tables.add(maze))
-        if len(parts) == shard or number == len(maps):
+        if len(parts) == what["shard"] or number == len(maps):
             shards.append(_write_shard(folder, len(shards), parts))
             _write_manifest(folder, {**what, "total": len(maps), "shards": shards})
             parts = []
@@ -160,10 +175,21 @@ def load_view_data(folder: str | os.PathLike[str]) -> ViewData:
     )
 
 
+@contextlib.contextmanager
+def _locked(folder: pathlib.Path) -> Iterator[None]:
+    """Keeps other processes from making the same data set; one that is killed lets go of it."""
+    with open(folder / _LOCK, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise MazeFileError(f"another process is making the views in {folder}") from error
+        yield
+
+
 def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
     """The complete shards of an earlier call with the same settings; an error for others."""
     if not (folder / MANIFEST).exists():
-        if others := sorted(path.name for path in folder.iterdir()):
+        if others := sorted(path.name for path in folder.iterdir() if path.name != _LOCK):
             raise MazeFileError(
                 f"{folder} holds {', '.join(others[:3])} but no {MANIFEST}, so it is not a folder "
                 "of views; choose another one"
