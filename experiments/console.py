@@ -74,6 +74,8 @@ class Console:
             "percent_optimal": scores.percent_optimal,
             "percent_success": scores.percent_success,
         }
+        if evaluation.map_accuracy is not None:
+            rates["map_accuracy"] = evaluation.map_accuracy
         self.log.write({"step": step, **rates, "constant_action": constant})
         for name, value in rates.items():
             self._board.add_scalar(f"valid/{name}", value, step)
@@ -85,7 +87,9 @@ class Console:
         self._say(
             f"step {step}/{self._num_steps}  loss {self._loss:.4f}  "
             f"SR {100 * scores.success_rate:.2f} %  OR {100 * scores.optimality_rate:.2f} %  "
-            f"{speed:.2f} steps/s" + ("  best so far" if is_best else "")
+            + (f"map {100 * rates['map_accuracy']:.2f} %  " if "map_accuracy" in rates else "")
+            + f"{speed:.2f} steps/s"
+            + ("  best so far" if is_best else "")
         )
         if constant is not None:
             self._say(

@@ -34,14 +34,14 @@ from hvin_jax.training import batches, devices, loop, workdir
 from hvin_jax.training.checkpoints import Best, CheckpointError, Checkpoints, Snapshot
 from hvin_jax.training.evaluation import (
     Evaluation,
+    decisions,
     evaluate_policy,
-    greedy_policy,
     num_params,
 )
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import Params, create_state
-from hvin_jax.training.step import Forward, make_eval_step, make_train_step
+from hvin_jax.training.step import Decisions, Forward, make_eval_step, make_train_step
 
 # Exit code of a command whose folder another process is working in ("try again later").
 BUSY = os.EX_TEMPFAIL
@@ -73,6 +73,10 @@ class Task:
       train: input and labels of the training mazes, by name.
       valid: the mazes that select a model.
       test: the mazes that measure the selected one.
+      collate: makes a batch for the devices, if more is to be done than to split it.
+      planner_params: the parameters of the planner among those of the model.
+      write_more: writes what a run of this task has besides, given its folder, the best parameters
+        and the decisions on the test mazes.
     """
 
     forward: Forward
@@ -80,6 +84,9 @@ class Task:
     train: Mapping[str, np.ndarray]
     valid: Split
     test: Split
+    collate: batches.Collate | None = None
+    planner_params: Callable[[Params], Params] = lambda params: params
+    write_more: Callable[[pathlib.Path, Params, Decisions], None] = lambda *_: None
 
 
 class Settings:
@@ -165,8 +172,14 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
     eval_step = devices.pmap_eval_step(make_eval_step(task.forward))
 
     def validate(params: Params) -> Evaluation:
-        policy = greedy_policy(eval_step, params, valid.arrays, batch_size=settings.eval_batch_size)
-        return evaluate_policy(policy, valid.data)
+        made = decisions(
+            eval_step,
+            params,
+            valid.arrays,
+            batch_size=settings.eval_batch_size,
+            collate=task.collate or devices.split,
+        )
+        return evaluate_policy(made.policy, valid.data, made.free)
 
     params = jax.jit(task.init)(params_key)
     fresh = Snapshot(
@@ -196,12 +209,16 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
         seed=config.seed,
         first_step=first_step,
     )
+    if task.collate is None:
+        feed = batches.FEEDS[settings.feed](task.train, indices)
+    else:  # on the host, which is where batches are streamed from
+        feed = batches.batches_streamed(task.train, indices, task.collate)
     with contextlib.closing(console), stop_signals() as asked_to_stop:
         last = loop.fit(
             snapshot,
             settings.plan,
             train_step=devices.pmap_train_step(step),
-            batches=batches.FEEDS[settings.feed](task.train, indices),
+            batches=feed,
             validate=validate,
             score=settings.score,
             checkpoints=checkpoints,
@@ -214,24 +231,36 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
 
 
 def test_policy(
-    forward: Forward, params: Params, split: Split, batch_size: int
-) -> tuple[np.ndarray, dict[str, Any]]:
-    """The greedy policy on some mazes, and its scores as they stand in `result.json`."""
+    forward: Forward,
+    params: Params,
+    split: Split,
+    batch_size: int,
+    collate: batches.Collate | None,
+) -> tuple[Decisions, dict[str, Any]]:
+    """What a model decides on some mazes, and its scores as they stand in `result.json`."""
     eval_step = devices.pmap_eval_step(make_eval_step(forward))
     with bar(len(split.data), "testing") as progress:
-        policy = greedy_policy(
-            eval_step, params, split.arrays, batch_size=batch_size, progress=progress.update
+        made = decisions(
+            eval_step,
+            params,
+            split.arrays,
+            batch_size=batch_size,
+            collate=collate or devices.split,
+            progress=progress.update,
         )
-    scores = evaluate_policy(policy, split.data).scores
+    evaluation = evaluate_policy(made.policy, split.data, made.free)
     longest = int(split.data.spl[start_states(split.data.spl)].max(initial=0))
     ranges = spl_ranges(max(split.data.size), longest)
-    return policy, scores_dict(scores, ranges)
+    scores = scores_dict(evaluation.scores, ranges)
+    return made, {**scores, "map_accuracy": evaluation.map_accuracy}
 
 
 def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot) -> None:
     """Tests the best model and writes the planner, the pictures and, at the end, `result.json`."""
     config, best = settings.config, last.best
-    policy, scores = test_policy(task.forward, best.params, task.test, settings.eval_batch_size)
+    made, scores = test_policy(
+        task.forward, best.params, task.test, settings.eval_batch_size, task.collate
+    )
     result = {
         "version": 1,
         "name": config.name,
@@ -249,13 +278,15 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
     }
     card = {key: value for key, value in result.items() if key not in ("version", "skipped_steps")}
     data = task.test.data
-    planner = Planner(model_settings(config, data), best.params, data.mechanism, card)
+    params = task.planner_params(best.params)
+    planner = Planner(model_settings(config, data), params, data.mechanism, card)
     save_planner(folder / "planner", planner)
     write_text(folder / "planner" / "CARD.md", card_text(planner))
-    examples = mazes_figure(data[:12], policy=policy[:12], title=config.name)
+    examples = mazes_figure(data[:12], policy=made.policy[:12], title=config.name)
     save_figure(examples, folder / "examples.png")
     plan = planner.plan(data.maze[0], data.goal[0], farthest_start(data.spl[0]))
     save_figure(plan_figure(plan, data.maze[0], mechanism=data.mechanism), folder / "plan.png")
+    task.write_more(folder, best.params, made)
     workdir.write_json(folder / "result.json", result)
 
 

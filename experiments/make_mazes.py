@@ -15,13 +15,13 @@ What the arrays in the file mean: hvin_jax/tasks/files.py. Read it: hvin_jax.tas
 
 import os
 import pathlib
-import re
 import sys
 import time
 
 from absl import app, flags
 from tqdm import tqdm
 
+from experiments.data import parse_size
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.generation import MazeLaw
@@ -74,7 +74,7 @@ def main(argv: list[str]) -> None:
 
 
 def _make() -> None:
-    law = MazeLaw(_parse_size(_SIZE.value), (_MIN_DECIMATION.value, _MAX_DECIMATION.value))
+    law = MazeLaw(parse_size(_SIZE.value), (_MIN_DECIMATION.value, _MAX_DECIMATION.value))
     for path in filter(None, (_OUT.value, _PREVIEW.value)):
         _check_writable(path)
     began = time.perf_counter()
@@ -104,13 +104,6 @@ def _make() -> None:
         title = f"{law.size[0]}×{law.size[1]}, {_MECHANISM.value}, seed {_SEED.value}"
         save_figure(mazes_figure(largest[:12], title=title), _PREVIEW.value)
         print(f"{_PREVIEW.value}: {min(12, len(largest))} of them")
-
-
-def _parse_size(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text)
-    if not match:
-        raise ValueError(f"--size={text} is neither a side, such as 15, nor ROWSxCOLUMNS")
-    return int(match[1]), int(match[2] or match[1])
 
 
 def _check_writable(path: str) -> None:

@@ -191,6 +191,7 @@ PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
     "entropy": entropy,
     "value_maps": value_maps,
     "examples": examples,
+    "vizdoom": depths,
 }
 
 

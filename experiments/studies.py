@@ -14,6 +14,8 @@ DEPTHS = {
     15: (20, 40, 60, 80, 100, 120, 160, 200),
     25: (30, 60, 90, 120, 150, 180, 240, 300),
 }
+# The variant that sees views in place of the map: another command, another configuration file.
+VIEWS = "views"
 # What a variant changes in the configuration.
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     "": {},
@@ -22,6 +24,7 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
     "np2": {"model.num_policies": 2},
     "np3": {"model.num_policies": 3},
     "long": {"train.num_steps": 8000},
+    VIEWS: {},
     # Not the protocol's recipe but one that learns faster.
     "ours": {
         "optimizer.name": "adam",
@@ -60,13 +63,20 @@ class Cell:
         variant = f"-{self.variant}" if self.variant else ""
         return f"{self.model}-{self.size}-{self.depth}{variant}-seed{self.seed}"
 
+    @property
+    def command(self) -> str:
+        """The training command, a module of `experiments`."""
+        return "vizdoom" if self.variant == VIEWS else "maze"
+
     def flags(self, scale: str) -> list[str]:
-        """The flags of the maze command that make this run.
+        """The flags of the command that make this run.
 
         Args:
           scale: "paper" or "cpu", the configuration file.
         """
         config = f"experiments/configs/{scale}.py:{self.model}-{self.size}-{self.depth}"
+        if self.variant == VIEWS:
+            config = f"experiments/configs/vizdoom_{scale}.py:{self.model}-{self.depth}"
         changes = {"seed": self.seed, **VARIANTS[self.variant]}
         return [f"--config={config}", *(f"--config.{k}={v}" for k, v in changes.items())]
 
@@ -121,6 +131,7 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "entropy": _grid(["vin", "highway_vin"], {15: (40, 100, 200), 25: (60, 150, 300)}),
         "value_maps": _grid(["vin"], {25: (30,)}) + _grid(["highway_vin"], {25: (300,)}),
         "examples": _grid(["vin", "gppn"], {25: (30,)}) + _grid(["highway_vin"], {25: (300,)}),
+        "vizdoom": _grid(MODELS, {15: (40, 100, 200)}, [VIEWS]),
     },
     "cpu": {
         "depths": _CPU_DEPTHS,
@@ -136,6 +147,7 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "entropy": _grid(["vin", "highway_vin"], {15: (40, 100, 200)}),
         "value_maps": [Cell("vin", 15, 20), Cell("highway_vin", 15, 100)],
         "examples": [Cell("vin", 15, 20), Cell("gppn", 15, 20), Cell("highway_vin", 15, 100)],
+        "vizdoom": [Cell("highway_vin", 15, 100, VIEWS), Cell("vin", 15, 40, VIEWS)],
     },
 }
 

@@ -83,7 +83,7 @@ def _state(folder: pathlib.Path) -> str:
 
 def _run(cell: Cell, folder: pathlib.Path, end: float | None) -> int:
     """Runs a cell until it is finished or the time is up, and returns its exit code."""
-    command = [sys.executable, "-m", "experiments.maze", *cell.flags(_SCALE.value)]
+    command = [sys.executable, "-m", f"experiments.{cell.command}", *cell.flags(_SCALE.value)]
     data_dir = pathlib.Path(_DATA_DIR.value).resolve()
     command += [f"--workdir={folder.resolve()}", f"--data_dir={data_dir}"]
     shorter = cell.extends and folder.with_name(cell.extends.name)

@@ -200,8 +200,7 @@ def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
     """Writes a planner to a folder; each of its files appears when it is complete."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    names = flatten_dict(planner.params["params"], sep="/")
-    write_npz(folder / "weights.npz", {name: np.asarray(x) for name, x in names.items()})
+    write_weights(folder / "weights.npz", planner.params)
     content = {
         "format": "hvin_jax planner",
         "version": VERSION,
@@ -230,13 +229,24 @@ def load_planner(path: str | pathlib.Path = DEFAULT) -> Planner:
             raise ValueError(
                 f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
             )
-        with (folder / "weights.npz").open("rb") as file, np.load(file) as arrays:
-            weights = {name: jnp.asarray(arrays[name]) for name in arrays.files}
-        params = {"params": unflatten_dict(weights, sep="/")}
+        params = read_weights(folder / "weights.npz")
         mechanism = get_mechanism(content["mechanism"])
         return Planner(content["model"], params, mechanism, content.get("card"))
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{folder} is not a sound planner: {error}") from error
+
+
+def write_weights(path: pathlib.Path, params: Any) -> None:
+    """Writes parameters, one array each; nested names are joined by "/"."""
+    names = flatten_dict(params["params"], sep="/")
+    write_npz(path, {name: np.asarray(x) for name, x in names.items()})
+
+
+def read_weights(path: pathlib.Path) -> dict[str, Any]:
+    """Reads what `write_weights` wrote."""
+    with path.open("rb") as file, np.load(file) as arrays:
+        weights = {name: jnp.asarray(arrays[name]) for name in arrays.files}
+    return {"params": unflatten_dict(weights, sep="/")}
 
 
 def shipped_planners() -> list[str]:

@@ -24,12 +24,15 @@ class PlannerOutput:
         models), `[N, B, H, W, O]`.
       actions: with `diagnostics=True`, the latent actions of each layer, `[N, B, H, W, O]`; with
         several chains per block, all their layers: `[N_B·(1 + N_p·(N_b - 1)), B, H, W, O]`.
+      map_logits: `[B, H, W]`, log-odds that a cell is free, of models that see views of a maze in
+        place of its map.
     """
 
     logits: jax.Array
     value: jax.Array | None = None
     values: jax.Array | None = None
     actions: jax.Array | None = None
+    map_logits: jax.Array | None = None
 
 
 def uniform_fan_in(fan_in: int) -> Initializer:

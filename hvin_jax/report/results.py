@@ -67,6 +67,8 @@ def scores_table(test: dict[str, Any]) -> str:
         f"means over {test['mazes']} mazes: "
         f"%Opt {100 * test['percent_optimal']:.2f}, %Suc {100 * test['percent_success']:.2f}"
     )
+    if test.get("map_accuracy") is not None:
+        lines.append(f"cells whose map is predicted right: {100 * test['map_accuracy']:.3f} %")
     return "\n".join(lines)
 
 

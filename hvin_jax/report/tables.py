@@ -31,7 +31,9 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
         row = [TITLES[group.model], str(group.depth), group.variant or "–", str(len(group.runs))]
         for spl_range in ranges:
             cell = (metric, group.model, group.size, group.depth, spl_range)
-            paper = paper_rate(*cell) if group.variant in ("", "long", "ours") else None
+            task = "3d" if group.variant == "views" else "2d"
+            same = group.variant in ("", "long", "ours", "views")
+            paper = paper_rate(*cell, task=task) if same else None
             row += [_percent(group.rate(metric, spl_range)), _percent(paper)]
         table.append(row)
     return table

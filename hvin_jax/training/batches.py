@@ -5,7 +5,7 @@ is the step: a resumed run goes on with the very batch that the interrupted one 
 """
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,8 @@ from hvin_jax.training.devices import pmap_gather, split
 
 # How many batches are made ahead of time.
 AHEAD = 3
+# Makes what the devices get, `[D, ...]` each, from rows `[B, ...]` of the data.
+Collate = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 
 
 def batch_indices(
@@ -56,21 +58,23 @@ def batches_on_device(
 
 
 def batches_streamed(
-    arrays: Mapping[str, np.ndarray], indices: Iterator[np.ndarray]
+    arrays: Mapping[str, np.ndarray], indices: Iterator[np.ndarray], collate: Collate = split
 ) -> Iterator[Any]:
     """Batches `[D, B / D, ...]` that a thread gathers on the host, a few steps ahead."""
     with ThreadPoolExecutor(1) as pool:
         ahead: collections.deque[Future] = collections.deque()
         for index in indices:
-            ahead.append(pool.submit(_gather, arrays, index))
+            ahead.append(pool.submit(_gather, arrays, index, collate))
             if len(ahead) > AHEAD:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
 
 
-def _gather(arrays: Mapping[str, np.ndarray], index: np.ndarray) -> dict[str, np.ndarray]:
-    return split({name: array[index] for name, array in arrays.items()})
+def _gather(
+    arrays: Mapping[str, np.ndarray], index: np.ndarray, collate: Collate
+) -> Mapping[str, np.ndarray]:
+    return collate({name: array[index] for name, array in arrays.items()})
 
 
 FEEDS = {"device": batches_on_device, "stream": batches_streamed}

@@ -30,7 +30,7 @@ def pmap_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
 
 
 def pmap_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:
-    """Splits an evaluation step over devices (all): actions `[D, B / D, ...]`."""
+    """Splits an evaluation step over devices (all): decisions `[D, B / D, ...]`."""
     return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), devices=devices)
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import Scores, evaluate, start_states
+from hvin_jax.training.batches import Collate
 from hvin_jax.training.devices import split
 from hvin_jax.training.state import Params
-from hvin_jax.training.step import EvalStep
+from hvin_jax.training.step import Decisions, EvalStep
 
 # A policy that takes one action in this share of all start states counts as constant.
 CONSTANT = 0.999
@@ -25,54 +26,78 @@ class Evaluation:
       scores: success and optimality.
       constant_action: the action that it takes (nearly) everywhere if it has collapsed to a
         constant, else None.
+      map_accuracy: the share of cells whose predicted map is right; None if the map was given.
     """
 
     scores: Scores
     constant_action: int | None
+    map_accuracy: float | None = None
 
 
-def greedy_policy(
+def decisions(
     eval_step: EvalStep,
     params: Params,
     arrays: Mapping[str, np.ndarray],
     *,
     batch_size: int,
+    collate: Collate = split,
     progress: Callable[[int], object] | None = None,
-) -> np.ndarray:
-    """The action in every state of every maze.
+) -> Decisions:
+    """What a model decides on many mazes.
 
     Args:
       eval_step: split over devices, see `devices.pmap_eval_step`.
       params: of the model.
       arrays: what the model looks at, `[n, ...]` each.
       batch_size: how many mazes at once, a multiple of the number of devices.
+      collate: makes a batch for the devices.
       progress: is called with the number of mazes whenever some are done.
 
     Returns:
-      uint8 `[n, H, W, O]`.
+      The decisions, as numpy arrays over all mazes.
     """
     count = len(next(iter(arrays.values())))
     parts: list[Any] = []
     for start in range(0, count, batch_size):
         # The last batch is filled up with repetitions, so that one shape is compiled.
         index = np.arange(start, start + batch_size) % count
-        actions = eval_step(params, split({name: x[index] for name, x in arrays.items()}))
-        parts.append(actions)
+        parts.append(eval_step(params, collate({name: x[index] for name, x in arrays.items()})))
         if len(parts) > 1:  # one batch is computed while the one before is fetched
-            parts[-2] = np.asarray(parts[-2])
+            parts[-2] = jax.tree.map(np.asarray, parts[-2])
         if progress is not None:
             progress(min(batch_size, count - start))
-    whole = np.concatenate([np.asarray(part).reshape(-1, *part.shape[2:]) for part in parts])
-    return whole[:count]
+
+    def join(*devices_parts: Any) -> np.ndarray:
+        flat = [np.asarray(part).reshape(-1, *part.shape[2:]) for part in devices_parts]
+        return np.concatenate(flat)[:count]
+
+    return jax.tree.map(join, *parts)
 
 
-def evaluate_policy(policy: np.ndarray, data: MazeData) -> Evaluation:
-    """Measures a policy `[n, H, W, O]` and tells whether it is a constant one."""
+def greedy_policy(eval_step: EvalStep, params: Params, *args: Any, **options: Any) -> np.ndarray:
+    """The action in every state of every maze, uint8 `[n, H, W, O]`; see `decisions`."""
+    return decisions(eval_step, params, *args, **options).policy
+
+
+def evaluate_policy(
+    policy: np.ndarray, data: MazeData, free: np.ndarray | None = None
+) -> Evaluation:
+    """Measures a policy and tells whether it is a constant one.
+
+    Args:
+      policy: uint8 `[n, H, W, O]`.
+      data: the mazes.
+      free: bool `[n, H, W]`, the map that the model predicted, if it did.
+
+    Returns:
+      The evaluation.
+    """
     chosen = policy[start_states(data.spl)]
     counts = np.bincount(chosen, minlength=data.mechanism.num_actions)
     common = int(counts.argmax())
     constant = bool(chosen.size) and counts[common] >= CONSTANT * chosen.size
-    return Evaluation(evaluate(policy, data), common if constant else None)
+    accuracy = None if free is None else float(np.mean(free == (data.maze != 0)))
+    return Evaluation(evaluate(policy, data), common if constant else None, accuracy)
 
 
 def planner_arrays(data: MazeData) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
 from hvin_jax.models import PlannerOutput
 from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets
@@ -43,22 +44,26 @@ class Imitation:
       any_optimal: whether every optimal action is accepted, -log Σ_(a optimal) π(a), instead of
         the one drawn as the label, -log π(label).
       long_paths: λ ≥ 0; a state counts 1 + λ · SPL / (H + W). Zero is the plain mean.
+      map_weight: for models that predict the map, how much its cross-entropy counts: that of a cell
+        as much as so many times the loss of the cell's O states.
     """
 
     walls: bool = False
     any_optimal: bool = False
     long_paths: float = 0.0
+    map_weight: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.long_paths >= 0:
-            raise ValueError(f"long_paths is {self.long_paths}, expected 0 or more")
+        for name in ("long_paths", "map_weight"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
 
     def __call__(self, output: PlannerOutput, batch: Batch) -> LossSums:
         """The sums of a batch.
 
         Args:
           output: of a model, with logits `[B, H, W, O, A]`.
-          batch: with label, optimal and spl `[B, H, W, O]`.
+          batch: with label, optimal and spl `[B, H, W, O]`, and maze `[B, H, W]`.
 
         Returns:
           The sums over all states.
@@ -74,8 +79,13 @@ class Imitation:
         weight = self._weight(batch["spl"])
         chosen = logits.argmax(-1)[..., None]
         correct = jnp.take_along_axis(optimal, chosen, axis=-1)[..., 0]
+        loss = -jnp.sum(weight * log_likelihood)
+        if self.map_weight and output.map_logits is not None:
+            free = batch["maze"].astype(jnp.float32)
+            map_loss = jnp.sum(optax.sigmoid_binary_cross_entropy(output.map_logits, free))
+            loss += self.map_weight * logits.shape[-2] * map_loss
         return LossSums(
-            loss=-jnp.sum(weight * log_likelihood),
+            loss=loss,
             weight=jnp.sum(weight),
             correct=jnp.sum(weight * correct.astype(jnp.float32)),
         )

@@ -28,8 +28,9 @@ class Forward(Protocol):
         *,
         key: jax.Array | None = None,
         example_index: jax.Array | None = None,
+        step: jax.Array | None = None,
     ) -> PlannerOutput:
-        """Plans; with a `key`, in training mode."""
+        """Plans; with a `key`, in training mode, and then with the number of steps made so far."""
 
 
 class StepMetrics(NamedTuple):
@@ -48,8 +49,20 @@ class StepMetrics(NamedTuple):
     finite: jax.Array
 
 
+class Decisions(NamedTuple):
+    """What a model decides on a batch.
+
+    Attributes:
+      policy: uint8 `[B, H, W, O]`, the greedy action in every state.
+      free: bool `[B, H, W]`, the predicted map; None for models that are given the map.
+    """
+
+    policy: Any
+    free: Any
+
+
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]
-EvalStep = Callable[[Params, Any], jax.Array]
+EvalStep = Callable[[Params, Any], Decisions]
 
 
 def make_train_step(
@@ -78,7 +91,7 @@ def make_train_step(
         return tree if axis_name is None else lax.psum(tree, axis_name)
 
     def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, StepMetrics]:
-        size = jax.tree.leaves(batch)[0].shape[0]
+        size = batch["goal"].shape[0]
         first = 0 if axis_name is None else lax.axis_index(axis_name) * size
 
         def loss(params: Params) -> tuple[jax.Array, LossSums]:
@@ -87,6 +100,7 @@ def make_train_step(
                 batch,
                 key=jax.random.fold_in(state.key, state.step),
                 example_index=first + jnp.arange(size),
+                step=state.step,
             )
             sums = objective(output, batch)
             return sums.loss, sums
@@ -115,10 +129,12 @@ def make_train_step(
 
 
 def make_eval_step(forward: Forward) -> EvalStep:
-    """An evaluation step `(params, batch) -> actions`: the greedy policy, uint8 `[B, H, W, O]`."""
+    """An evaluation step `(params, batch) -> Decisions`."""
 
-    def eval_step(params: Params, batch: Batch) -> jax.Array:
-        return forward(params, batch).logits.argmax(-1).astype(jnp.uint8)
+    def eval_step(params: Params, batch: Batch) -> Decisions:
+        output = forward(params, batch)
+        free = None if output.map_logits is None else output.map_logits > 0
+        return Decisions(output.logits.argmax(-1).astype(jnp.uint8), free)
 
     return eval_step
 
@@ -159,7 +175,9 @@ def maze_forward(model: Any) -> Forward:
         *,
         key: jax.Array | None = None,
         example_index: jax.Array | None = None,
+        step: jax.Array | None = None,
     ) -> PlannerOutput:
+        del step  # training is the same from beginning to end
         maze = batch["maze"]
         return model.apply(
             params,

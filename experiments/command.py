@@ -1,0 +1,151 @@
+"""What the training commands have in common: flags, and from them to `experiments.launch`."""
+
+import dataclasses
+import json
+import pathlib
+import sys
+from collections.abc import Callable
+
+import jax
+from absl import flags
+from ml_collections import ConfigDict, config_flags
+
+from experiments import launch
+from experiments.console import quiet_libraries, say
+from hvin_jax.report.results import scores_table
+from hvin_jax.tasks.maze_data import SPLITS
+from hvin_jax.training import batches, workdir
+from hvin_jax.training.state import Params
+from hvin_jax.training.step import Forward
+
+_CONFIG = config_flags.DEFINE_config_file(
+    "config", None, "What to train: a file of experiments/configs, see there."
+)
+_WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; by default runs/NAME.")
+_MODE = flags.DEFINE_enum(
+    "mode",
+    "both",
+    ["train", "eval", "both"],
+    "train: without a test. eval: test a trained planner. both: train, then test the best model.",
+)
+_START_FROM = flags.DEFINE_string(
+    "start_from", None, "Go on from this finished run, of the same configuration but shorter."
+)
+_CHECKPOINT = flags.DEFINE_string(
+    "checkpoint", None, "With --mode=eval: the folder of a run or planner; by default --workdir."
+)
+_DATA = flags.DEFINE_string("data", None, "With --mode=eval: the data to test on.")
+_SPLIT = flags.DEFINE_enum("split", "test", SPLITS, "With --mode=eval: which mazes of the data.")
+_DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where data are kept once they are made.")
+_CPU_DEVICES = flags.DEFINE_integer(
+    "cpu_devices", 0, "Without an accelerator: over how many devices to split; 0: one per core."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A trained model and what to test it on.
+
+    Attributes:
+      forward: applies the model to a batch.
+      params: its parameters.
+      split: the mazes.
+      collate: makes a batch for the devices, if more is to be done than to split it.
+    """
+
+    forward: Forward
+    params: Params
+    split: launch.Split
+    collate: batches.Collate | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A training command.
+
+    Attributes:
+      name: as it is called.
+      example: a configuration file for it.
+      prepare: from a configuration and the folder of data to what is trained; `ValueError` and
+        `TypeError` are mistakes in the configuration.
+      load: from the folder of a run, the data to test on and the name of a split to a trained
+        model; `ValueError` says what is wrong with them.
+      files: what a finished run has to look at.
+    """
+
+    name: str
+    example: str
+    prepare: Callable[[ConfigDict, pathlib.Path], tuple[launch.Task, launch.Settings]]
+    load: Callable[[str, str, str], Trained]
+    files: tuple[str, ...] = (
+        "result.json",
+        "planner/",
+        "curves.png",
+        "examples.png",
+        "plan.png",
+    )
+
+
+def run(command: Command, argv: list[str]) -> None:
+    """Runs a command; what a user can mend ends it with one sentence and exit code 1."""
+    if len(argv) > 1:
+        sys.exit(
+            f"{command.name}: unexpected argument {argv[1]!r}: flags begin with --, see --help"
+        )
+    quiet_libraries()
+    launch.use_cpu_cores(_CPU_DEVICES.value)
+    if _MODE.value == "eval":
+        with launch.readable_errors(command.name, ValueError, ImportError):
+            _evaluate(command)
+    else:
+        _train(command)
+
+
+def _train(command: Command) -> None:
+    config: ConfigDict | None = _CONFIG.value
+    if config is None:
+        sys.exit(f"{command.name}: --config is missing, for instance {command.example}")
+    folder = pathlib.Path(_WORKDIR.value or f"runs/{config.name}")
+    with launch.readable_errors(command.name), workdir.locked(folder):
+        workdir.claim(folder, config.to_dict())
+        if _START_FROM.value:
+            workdir.start_from(folder, pathlib.Path(_START_FROM.value))
+        if (folder / "result.json").exists():
+            say(f"{folder} is complete")
+        else:
+            with launch.readable_errors(command.name, ValueError, TypeError, ImportError):
+                task, settings = command.prepare(config, pathlib.Path(_DATA_DIR.value))
+            last = launch.train(task, settings, folder)
+            if _MODE.value == "train":
+                return
+            launch.finish(task, settings, folder, last)
+        _show(command, folder)
+
+
+def _show(command: Command, folder: pathlib.Path) -> None:
+    result = json.loads((folder / "result.json").read_text())
+    minutes = result["wall_seconds"] / 60
+    say(
+        f"\n{result['name']}: {result['num_params']:,} parameters, {result['steps']} steps in "
+        f"{minutes:.1f} minutes, best after step {result['best_step']}; unseen mazes:\n"
+    )
+    say(scores_table(result["test"]))
+    say(f"\n{folder}: {', '.join(command.files)}")
+
+
+def _evaluate(command: Command) -> None:
+    source = _CHECKPOINT.value or _WORKDIR.value
+    if source is None or _DATA.value is None:
+        raise ValueError("--mode=eval needs --checkpoint (or --workdir) and --data")
+    trained = command.load(source, _DATA.value, _SPLIT.value)
+    if not len(trained.split.data):
+        raise ValueError(f"{_DATA.value} has no {_SPLIT.value} mazes")
+    batch = 32 * jax.device_count()
+    _, scores = launch.test_policy(
+        trained.forward, trained.params, trained.split, batch, trained.collate
+    )
+    say(scores_table(scores))
+    out = pathlib.Path(source) / f"eval-{pathlib.Path(_DATA.value).stem}-{_SPLIT.value}.json"
+    if out.parent.is_dir():
+        workdir.write_json(out, {"data": f"{_DATA.value}:{_SPLIT.value}", **scores})
+        say(f"\n{out}")

@@ -1,0 +1,136 @@
+"""From first-person views to a map, and from there to a plan."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from hvin_jax.models.layers import PlannerOutput
+from hvin_jax.planning import checks
+
+
+class Perception(nn.Module):
+    """Predicts the map of a maze from the views at each of its cells.
+
+    A small CNN sees each view by itself; the features of a cell's views, joined, are convolved over
+    the grid. Views that occur more than once go through the CNN once.
+
+    Attributes:
+      channels: of the two convolutions of a view, whose windows of 4×4 and 2×2 do not overlap.
+      features: of a view.
+      hidden: channels of the convolution over the grid.
+    """
+
+    channels: tuple[int, int] = (32, 64)
+    features: int = 64
+    hidden: int = 64
+
+    @nn.compact
+    def __call__(self, views: jax.Array, index: jax.Array) -> jax.Array:
+        """Predicts maps.
+
+        Args:
+          views: uint8 `[U, height, width, 3]`, distinct pictures; sides are multiples of 8.
+          index: int32 `[B, H, W, 4]`, for each cell and direction one of `views`.
+
+        Returns:
+          `[B, H, W]`, the log-odds that a cell is free.
+        """
+        checks.check_rank("views", views, 4, "[U, height, width, 3]")
+        checks.check_rank("index", index, 4, "[B, H, W, 4]")
+        if views.shape[1] % 8 or views.shape[2] % 8:
+            raise ValueError(f"views have {views.shape[1:3]} pixels, expected multiples of 8.")
+        for name in ("features", "hidden"):
+            checks.check_at_least(name, getattr(self, name), 1)
+        first, second = self.channels
+        x = views.astype(jnp.float32) / 127.5 - 1.0
+        x = nn.relu(nn.Dense(first, name="view_conv1")(_patches(x, 4)))
+        x = nn.relu(nn.Dense(second, name="view_conv2")(_patches(x, 2)))
+        x = nn.relu(nn.Dense(self.features, name="view_dense")(x.reshape(len(x), -1)))
+        cells = x[index].reshape(*index.shape[:3], index.shape[3] * self.features)
+        cells = nn.relu(nn.Conv(self.hidden, (3, 3), name="grid_conv1")(cells))
+        return nn.Conv(1, (3, 3), name="grid_conv2")(cells)[..., 0]
+
+
+class VisualPlanner(nn.Module):
+    """Perception, and a planner that takes the predicted map for the real one.
+
+    Attributes:
+      perception: predicts the map.
+      planner: any module of `hvin_jax.models` that plans on maps.
+    """
+
+    perception: Perception
+    planner: Any
+
+    def __call__(
+        self,
+        views: jax.Array,
+        index: jax.Array,
+        goal: jax.Array,
+        *,
+        train: bool,
+        given_map: jax.Array | None = None,
+        is_given: jax.Array | None = None,
+        learn_map_from_policy: bool = True,
+        example_index: jax.Array | None = None,
+        diagnostics: bool = False,
+    ) -> PlannerOutput:
+        """Plans on what it sees.
+
+        Args:
+          views: uint8 `[U, height, width, 3]`, distinct pictures.
+          index: int32 `[B, H, W, 4]`, for each cell and direction one of `views`.
+          goal: `[B, H, W, O]`, 1 at the goal.
+          train: whether to explore.
+          given_map: `[B, H, W]`, 1 = free: the real map, for the beginning of a training.
+          is_given: bool scalar, whether the planner gets `given_map` instead of the predicted one.
+          learn_map_from_policy: whether the gradient of what the planner does reaches perception.
+          example_index: `[B]`, global indices of the examples, from which their noise is made.
+          diagnostics: whether to return the value maps and latent actions of all layers.
+
+        Returns:
+          A `PlannerOutput` with `map_logits`.
+        """
+        map_logits = self.perception(views, index)
+        free = nn.sigmoid(map_logits)
+        if not learn_map_from_policy:
+            free = jax.lax.stop_gradient(free)
+        if given_map is not None and is_given is not None:
+            free = jnp.where(is_given, given_map.astype(free.dtype), free)
+        output = self.planner(
+            free, goal, train=train, example_index=example_index, diagnostics=diagnostics
+        )
+        return dataclasses.replace(output, map_logits=map_logits)
+
+    def init_params(self, key: jax.Array, view: tuple[int, ...], goal: tuple[int, ...]) -> Any:
+        """Parameters for views of a shape `[height, width, 3]` and goals `[H, W, O]`."""
+        index = jnp.zeros((1, *goal[:2], 4), jnp.int32)
+        return self.init(
+            key, jnp.zeros((1, *view), jnp.uint8), index, jnp.zeros((1, *goal)), train=False
+        )
+
+
+def part_params(params: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The parameters of a part of a `VisualPlanner`, "perception" or "planner", for its own use."""
+    return {"params": params["params"][name]}
+
+
+def join_params(perception: Mapping[str, Any], planner: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a `VisualPlanner` from those of its parts."""
+    return {"params": {"perception": perception["params"], "planner": planner["params"]}}
+
+
+def _patches(x: jax.Array, side: int) -> jax.Array:
+    """Windows that do not overlap, `[n, h, w, c]` to `[n, h / side, w / side, side · side · c]`.
+
+    A dense layer over them is a convolution with that stride, as fast as a product of matrices.
+    """
+    count, height, width, channels = x.shape
+    x = x.reshape(count, height // side, side, width // side, side, channels)
+    return x.transpose(0, 1, 3, 2, 4, 5).reshape(
+        count, height // side, width // side, side * side * channels
+    )
