@@ -107,14 +107,17 @@ def _train(command: Command) -> None:
         sys.exit(f"{command.name}: --config is missing, for instance {command.example}")
     folder = pathlib.Path(_WORKDIR.value or f"runs/{config.name}")
     with launch.readable_errors(command.name), workdir.locked(folder):
-        workdir.claim(folder, config.to_dict())
-        if _START_FROM.value:
-            workdir.start_from(folder, pathlib.Path(_START_FROM.value))
+        workdir.check_owner(folder, config.to_dict())
         if (folder / "result.json").exists():
             say(f"{folder} is complete")
         else:
             with launch.readable_errors(command.name, ValueError, TypeError, ImportError):
+                launch.check(config)
                 task, settings = command.prepare(config, pathlib.Path(_DATA_DIR.value))
+            # Not before everything is known to be right: a folder serves one configuration only.
+            workdir.claim(folder, config.to_dict())
+            if _START_FROM.value:
+                workdir.start_from(folder, pathlib.Path(_START_FROM.value))
             last = launch.train(task, settings, folder)
             if _MODE.value == "train":
                 return

@@ -30,6 +30,7 @@ from hvin_jax.report.tables import write_text
 from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import start_states
+from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.training import batches, devices, loop, workdir
 from hvin_jax.training.checkpoints import Best, CheckpointError, Checkpoints, Snapshot
 from hvin_jax.training.evaluation import (
@@ -140,17 +141,27 @@ def use_cpu_cores(count: int) -> None:
     jax.config.update("jax_num_cpu_devices", count or os.cpu_count() or 1)
 
 
-def model_of(config: ConfigDict, data: MazeData) -> Any:
-    """The model of a configuration for the mechanism of some mazes."""
-    return make_model(**model_settings(config, data))
+def check(config: ConfigDict) -> None:
+    """Raises for what is wrong with a configuration, as far as it shows before there are data."""
+    num_examples = config.train.batch_size if config.data.file else config.data.train
+    Settings(config, num_examples)
+    model = model_of(config, get_mechanism(config.data.mechanism))
+    maze = jnp.zeros((1, config.data.size, config.data.size))
+    goal = jnp.zeros((*maze.shape, model.num_orientations))
+    jax.eval_shape(lambda: model.init(jax.random.key(0), maze, goal, train=False))
 
 
-def model_settings(config: ConfigDict, data: MazeData) -> dict[str, Any]:
-    """Kind and fields of the model, what the task decides included."""
+def model_of(config: ConfigDict, mechanism: Mechanism) -> Any:
+    """The planner of a configuration for a mechanism."""
+    return make_model(**model_settings(config, mechanism))
+
+
+def model_settings(config: ConfigDict, mechanism: Mechanism) -> dict[str, Any]:
+    """Kind and fields of the planner, what the task decides included."""
     return {
         **config.model,
-        "num_orientations": data.mechanism.num_orientations,
-        "num_actions": data.mechanism.num_actions,
+        "num_orientations": mechanism.num_orientations,
+        "num_actions": mechanism.num_actions,
     }
 
 
@@ -279,7 +290,7 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
     card = {key: value for key, value in result.items() if key not in ("version", "skipped_steps")}
     data = task.test.data
     params = task.planner_params(best.params)
-    planner = Planner(model_settings(config, data), params, data.mechanism, card)
+    planner = Planner(model_settings(config, data.mechanism), params, data.mechanism, card)
     save_planner(folder / "planner", planner)
     write_text(folder / "planner" / "CARD.md", card_text(planner))
     examples = mazes_figure(data[:12], policy=made.policy[:12], title=config.name)

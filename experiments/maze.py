@@ -53,14 +53,13 @@ def _prepare(config: ConfigDict, data_folder: pathlib.Path) -> tuple[launch.Task
 
 def make_task(config: ConfigDict, mazes: MazeSplits) -> launch.Task:
     """Planning on maps that are given."""
-    model = launch.model_of(config, mazes.train)
+    model = launch.model_of(config, mazes.mechanism)
     shape = (1, *mazes.train.size)
 
     def init(key: jax.Array) -> launch.Params:
         goal = jnp.zeros((*shape, model.num_orientations))
         return model.init(key, jnp.zeros(shape), goal, train=False)
 
-    jax.eval_shape(init, jax.random.key(0))  # impossible settings show here
     return launch.Task(
         forward=maze_forward(model),
         init=init,

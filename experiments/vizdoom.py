@@ -73,7 +73,7 @@ def _prepare(config: ConfigDict, data_folder: pathlib.Path) -> tuple[launch.Task
 def make_task(config: ConfigDict, data: ViewData) -> launch.Task:
     """Planning on maps that are predicted from views."""
     fields = {k: v for k, v in config.perception.items() if k not in _TRAINING}
-    planner = launch.model_of(config, data.mazes.train)
+    planner = launch.model_of(config, data.mazes.mechanism)
     model = VisualPlanner(make_perception(fields), planner)
     goal = (*data.mazes.train.size, planner.num_orientations)
     pretrained = _pretrained(config.perception.weights, fields)

@@ -133,6 +133,8 @@ def test_mistakes(tmp_path, changes, message):
     assert message in err
     if err.startswith("maze: "):
         assert err.count("\n") == 1
+    # The folder is not taken: the corrected command may use it.
+    assert not (tmp_path / "runs/wrong/config.json").exists()
 
 
 def test_missing_config(tmp_path):

@@ -90,8 +90,8 @@ def is_locked(folder: pathlib.Path) -> bool:
         return True
 
 
-def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
-    """Makes the folder that of a configuration, or checks that it is.
+def check_owner(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
+    """Checks that a folder is empty or that of a configuration.
 
     Raises:
       WorkdirError: it belongs to another one; the message shows the difference.
@@ -103,7 +103,6 @@ def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
                 f"{folder} holds {', '.join(sorted(strangers)[:3])} but no config.json, so it is "
                 "not the folder of a run; choose another one"
             )
-        write_json(path, config)
         return
     try:
         other = json.loads(path.read_text())
@@ -114,6 +113,12 @@ def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
             f"{folder} belongs to another configuration; choose another folder. What differs:\n"
             + "\n".join(f"  {line}" for line in differences)
         )
+
+
+def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
+    """Makes a folder that of a configuration, after `check_owner`."""
+    if not (folder / "config.json").exists():
+        write_json(folder / "config.json", config)
 
 
 # What may differ between a run and the longer one that goes on from it.
