@@ -10,6 +10,7 @@ share the work. `python -m experiments.report` makes tables and figures of what 
 """
 
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -59,7 +60,8 @@ def main(argv: list[str]) -> None:
         if end is not None and time.monotonic() > end:
             say("the time is up")
             break
-        if _run(cell, where, end) not in (0, STOPPED, BUSY):
+        # A run that is told to stop before it has begun dies of the signal itself.
+        if _run(cell, where, end) not in (0, STOPPED, -signal.SIGTERM, BUSY):
             failed.append(cell.name)
     if failed:
         sys.exit(f"study: {len(failed)} runs failed: {', '.join(failed)}")

@@ -166,8 +166,10 @@ def test_dry_run_says_what_is_left(stored):
 
 
 def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
+    schedule, where = "--config.optimizer.schedule=constant", {"folder": tmp_path}
+
     def train(folder, *arguments):
-        code, out, err = run("maze", *TINY, f"--workdir={folder}", *arguments, folder=tmp_path)
+        code, out, err = run("maze", *TINY, schedule, f"--workdir={folder}", *arguments, **where)
         assert code == 0, err
         return out
 
@@ -179,9 +181,8 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
     assert results[0]["test"] == results[1]["test"]
     metrics = [(tmp_path / x / "metrics.jsonl").read_text() for x in ("long", "whole")]
     assert metrics[0] == metrics[1]
-    code, _, err = run(
-        "maze", *TINY, "--workdir=x", "--start_from=short", "--config.seed=1", folder=tmp_path
-    )
+    changes = ("--workdir=x", "--start_from=short", "--config.seed=1")
+    code, _, err = run("maze", *TINY, schedule, *changes, **where)
     assert code == 1
     assert "can't start from short: config.seed: 0 there, 1 now" in err
 
