@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 from hvin_jax.models import PlannerOutput
 from hvin_jax.training.objective import Batch, LossSums
@@ -88,7 +89,12 @@ def make_train_step(
     """
 
     def total(tree: Any) -> Any:
-        return tree if axis_name is None else lax.psum(tree, axis_name)
+        if axis_name is None:
+            return tree
+        # One vector: on CPU every sum under way blocks a thread until all devices have joined it,
+        # and several at once can block all of them. On GPUs one large sum is faster, too.
+        flat, restore = ravel_pytree(tree)
+        return restore(lax.psum(flat, axis_name))
 
     def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, StepMetrics]:
         size = batch["goal"].shape[0]
