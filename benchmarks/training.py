@@ -8,6 +8,7 @@ model is the hardest case: the shorter the step, the less time there is to prepa
 Takes about two minutes. Prints the table that stands in benchmarks/README.md.
 """
 
+import collections
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -83,8 +84,12 @@ def trainer(model: VIN, feed: Iterator[Any]) -> Callable[[], Any]:
     states = [create_state(jax.random.key(1), params, optimizer)]
 
     def run() -> Any:
+        under_way: collections.deque[Any] = collections.deque()
         for _ in range(_STEPS.value):
             states[0], metrics = step(states[0], next(feed))
+            under_way.append(metrics)
+            if len(under_way) > devices.steps_in_flight():
+                jax.block_until_ready(under_way.popleft())
         return metrics
 
     return run

@@ -14,12 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from hvin_jax.training.checkpoints import Best, Checkpoints, Snapshot
+from hvin_jax.training.devices import steps_in_flight
 from hvin_jax.training.evaluation import Evaluation
 from hvin_jax.training.state import REPORT_EVERY, Params
 from hvin_jax.training.step import StepMetrics, TrainStep
-
-# How many steps may be under way before the first of them is looked at: the devices never wait.
-_IN_FLIGHT = 3
 
 
 class Watcher(Protocol):
@@ -104,7 +102,7 @@ def fit(
 
     def look(at_most: int) -> None:
         while len(in_flight) > at_most:
-            step, metrics = in_flight.popleft()
+            step, metrics = jax.block_until_ready(in_flight.popleft())
             if not plan.skip_not_finite and not metrics.finite:
                 raise NotFiniteError(
                     f"step {step} has a loss of {float(metrics.loss)} and a gradient of norm "
@@ -124,7 +122,7 @@ def fit(
         state, metrics = train_step(state, next(batches))
         step += 1
         in_flight.append((step, metrics))
-        look(at_most=_IN_FLIGHT)
+        look(at_most=steps_in_flight())
         if step % REPORT_EVERY == 0:
             look(at_most=0)
             window = state.window
