@@ -295,8 +295,10 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
     write_text(folder / "planner" / "CARD.md", card_text(planner))
     examples = mazes_figure(data[:12], policy=made.policy[:12], title=config.name)
     save_figure(examples, folder / "examples.png")
-    plan = planner.plan(data.maze[0], data.goal[0], farthest_start(data.spl[0]))
-    save_figure(plan_figure(plan, data.maze[0], mechanism=data.mechanism), folder / "plan.png")
+    starts = [farthest_start(spl) for spl in data.spl[:12]]
+    hard = max(range(len(starts)), key=lambda index: data.spl[index][starts[index]])
+    plan = planner.plan(data.maze[hard], data.goal[hard], starts[hard])
+    save_figure(plan_figure(plan, data.maze[hard], mechanism=data.mechanism), folder / "plan.png")
     task.write_more(folder, best.params, made)
     workdir.write_json(folder / "result.json", result)
 

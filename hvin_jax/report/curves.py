@@ -40,7 +40,7 @@ def learning_curves(history: Sequence[dict[str, Any]], *, title: str = "") -> Fi
             label=label,
         )
     right.set(title="validation, all start states (%)", xlabel="step", ylim=(-2, 102))
-    right.legend(frameon=False)
+    right.legend(frameon=False, loc="lower right")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
