@@ -6,6 +6,8 @@ A cell's folder is named after what it trains, so studies share the runs that th
 import dataclasses
 from collections.abc import Iterable, Mapping
 
+from experiments.configs.base import FAST_RECIPE
+
 # The study that measures instead of training: `python -m experiments.cost`.
 COST = "cost"
 MODELS = ("vin", "gppn", "highway_network", "highway_vin")
@@ -26,14 +28,7 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
     "long": {"train.num_steps": 8000},
     VIEWS: {},
     # Not the protocol's recipe but one that learns faster.
-    "ours": {
-        "optimizer.name": "adam",
-        "optimizer.learning_rate": 3e-3,
-        "optimizer.schedule": "cosine",
-        "optimizer.clip_norm": 1.0,
-        "loss.any_optimal": True,
-        "train.num_steps": 8000,
-    },
+    "ours": {**FAST_RECIPE, "train.num_steps": 8000},
 }
 # A variant that only trains longer goes on from the finished shorter run, whose steps are its own.
 EXTENDS = {"long": ""}

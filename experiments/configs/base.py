@@ -93,6 +93,22 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     return config
 
 
+# A recipe that learns faster than the protocol's: what it changes.
+FAST_RECIPE: dict[str, Any] = {
+    "loss.walls": False,
+    "loss.any_optimal": True,
+    "optimizer.name": "adam",
+    "optimizer.learning_rate": 3e-3,
+    "optimizer.schedule": "cosine",
+    "optimizer.clip_norm": 1.0,
+}
+
+
+def use_fast_recipe(config: ConfigDict) -> None:
+    """Trains by `FAST_RECIPE` instead of the protocol."""
+    config.update_from_flattened_dict(FAST_RECIPE)
+
+
 def set_depth(config: ConfigDict, depth: int) -> None:
     """Makes a model `depth` layers deep; blocks keep their number and change their depth."""
     if "num_blocks" not in config.model:

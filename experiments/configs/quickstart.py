@@ -8,7 +8,7 @@ Adam with a cosine schedule, any optimal action accepted, walls left out of the 
 
 from ml_collections import ConfigDict
 
-from experiments.configs.base import base_config
+from experiments.configs.base import base_config, use_fast_recipe
 
 
 def get_config() -> ConfigDict:
@@ -17,12 +17,7 @@ def get_config() -> ConfigDict:
     config.data.train, config.data.valid, config.data.test = 10000, 500, 1000
     config.model.latent_actions = 20
     config.model.num_blocks, config.model.block_depth = 8, 5
-    config.loss.walls = False
-    config.loss.any_optimal = True
-    config.optimizer.name = "adam"
-    config.optimizer.learning_rate = 3e-3
-    config.optimizer.schedule = "cosine"
-    config.optimizer.clip_norm = 1.0
+    use_fast_recipe(config)
     config.train.num_steps = 2500
     config.eval.every_steps = 500
     config.eval.batch_size = 64

@@ -12,6 +12,7 @@ planner trains on the real maps for the first 8 epochs (496 steps), while percep
 from ml_collections import ConfigDict
 
 from experiments.configs import vizdoom_paper
+from experiments.configs.base import use_fast_recipe
 
 
 def get_config(cell: str = "highway_vin-100") -> ConfigDict:
@@ -23,12 +24,7 @@ def get_config(cell: str = "highway_vin-100") -> ConfigDict:
     else:
         config.model.latent_actions = 40
     config.data.train, config.data.valid, config.data.test = 2000, 500, 1000
-    config.loss.walls = False
-    config.loss.any_optimal = True
-    config.optimizer.name = "adam"
-    config.optimizer.learning_rate = 3e-3
-    config.optimizer.schedule = "cosine"
-    config.optimizer.clip_norm = 1.0
+    use_fast_recipe(config)
     config.perception.true_map_epochs = 8
     config.train.num_steps = 4000
     config.eval.every_steps = 500
