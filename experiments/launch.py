@@ -330,12 +330,7 @@ def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
       *others: further errors whose message is such a sentence; `ValueError` and `TypeError` while
         a configuration is being read, but not later, when they would hide a fault of ours.
     """
-    known: tuple[type[Exception], ...] = (
-        CheckpointError,
-        workdir.WorkdirError,
-        loop.NotFiniteError,
-        *others,
-    )
+    known: tuple[type[Exception], ...] = (workdir.WorkdirError, loop.NotFiniteError, *others)
     try:
         yield
     except loop.Interrupted as error:
@@ -347,5 +342,8 @@ def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         sys.exit(f"{command}: can't use{where}: {error.strerror or error}")
+    except CheckpointError as error:
+        print(f"{command}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)  # at once: the threads of the failed write would add tracebacks of their own
     except known as error:
         sys.exit(f"{command}: {error}")

@@ -40,6 +40,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, final)
+    except OSError as error:
+        error.filename = error.filename or str(final)  # a full disk does not say which file
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -141,4 +141,4 @@ class Checkpoints:
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:300]
+    return text.splitlines()[0][:160]
