@@ -36,6 +36,7 @@ format: $(STAMP)  ## let ruff mend what it can
 
 bench: $(STAMP)  ## time and memory of planners and mazes (about 15 minutes on 2 cores)
 	$(BIN)/python -m benchmarks.planner
+	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.mazes
 
 clean:  ## remove the virtual environment and caches
