@@ -5,6 +5,9 @@ r"""The paper's 2D study at a size that CPUs can train: MODEL-SIZE-DEPTH.
 As experiments/configs/paper.py, but with 40 latent actions (GPPN: 50 hidden units), 4,000 steps
 instead of 23,430, validation on 1,000 mazes every 500 steps, and states without a path to the goal
 (walls above all) left out of the loss, which learns faster.
+
+On 2 CPU cores with nothing else to do, the default cell makes about 5 steps a second: 4,000 steps,
+8 validations and the test in about 15 minutes. Results: RESULTS.md.
 """
 
 from ml_collections import ConfigDict
