@@ -12,6 +12,7 @@ from ml_collections import ConfigDict, config_flags
 
 from experiments import launch
 from experiments.console import quiet_libraries, say
+from experiments.exits import readable_errors
 from hvin_jax.report.results import scores_table
 from hvin_jax.tasks.maze_data import SPLITS
 from hvin_jax.training import batches, workdir
@@ -95,7 +96,7 @@ def run(command: Command, argv: list[str]) -> None:
     quiet_libraries()
     launch.use_cpu_cores(_CPU_DEVICES.value)
     if _MODE.value == "eval":
-        with launch.readable_errors(command.name, ValueError, ImportError):
+        with readable_errors(command.name, ValueError, ImportError):
             _evaluate(command)
     else:
         _train(command)
@@ -106,12 +107,12 @@ def _train(command: Command) -> None:
     if config is None:
         sys.exit(f"{command.name}: --config is missing, for instance {command.example}")
     folder = pathlib.Path(_WORKDIR.value or f"runs/{config.name}")
-    with launch.readable_errors(command.name), workdir.locked(folder):
+    with readable_errors(command.name), workdir.locked(folder):
         workdir.check_owner(folder, config.to_dict())
         if (folder / "result.json").exists():
             say(f"{folder} is complete")
         else:
-            with launch.readable_errors(command.name, ValueError, TypeError, ImportError):
+            with readable_errors(command.name, ValueError, TypeError, ImportError):
                 launch.check(config)
                 task, settings = command.prepare(config, pathlib.Path(_DATA_DIR.value))
             # Not before everything is known to be right: a folder serves one configuration only.

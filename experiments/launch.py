@@ -9,9 +9,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
-import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -20,6 +18,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from experiments.console import Console, bar, say
+from experiments.exits import stop_signals
 from hvin_jax.models import make_model
 from hvin_jax.planner import Planner, save_planner
 from hvin_jax.report.cards import card_text
@@ -32,7 +31,7 @@ from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.training import batches, devices, loop, workdir
-from hvin_jax.training.checkpoints import Best, CheckpointError, Checkpoints, Snapshot
+from hvin_jax.training.checkpoints import Best, Checkpoints, Snapshot
 from hvin_jax.training.evaluation import (
     Evaluation,
     decisions,
@@ -44,10 +43,6 @@ from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import Params, create_state
 from hvin_jax.training.step import Decisions, Forward, make_eval_step, make_train_step
 
-# Exit code of a command whose folder another process is working in ("try again later").
-BUSY = os.EX_TEMPFAIL
-# Exit code of a command that was asked to stop and has saved its work.
-STOPPED = 128 + signal.SIGTERM
 SELECT = ("optimality", "success")
 
 
@@ -301,49 +296,3 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
     save_figure(plan_figure(plan, data.maze[hard], mechanism=data.mechanism), folder / "plan.png")
     task.write_more(folder, best.params, made)
     workdir.write_json(folder / "result.json", result)
-
-
-@contextlib.contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Turns the first SIGTERM or SIGINT into a wish that the loop looks at."""
-    asked: list[int] = []
-
-    def ask(number: int, _: object) -> None:
-        asked.append(number)
-        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        say(f"{signal.Signals(number).name}: saving, then stopping")
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
-    """Ends the process with one sentence where something is wrong that a user can mend.
-
-    Args:
-      command: the name that the sentence begins with.
-      *others: further errors whose message is such a sentence; `ValueError` and `TypeError` while
-        a configuration is being read, but not later, when they would hide a fault of ours.
-    """
-    known: tuple[type[Exception], ...] = (workdir.WorkdirError, loop.NotFiniteError, *others)
-    try:
-        yield
-    except loop.Interrupted as error:
-        say(f"{error}; the same command goes on from there")
-        sys.exit(STOPPED)
-    except workdir.WorkdirBusy as error:
-        print(f"{command}: {error}", file=sys.stderr)
-        sys.exit(BUSY)
-    except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        sys.exit(f"{command}: can't use{where}: {error.strerror or error}")
-    except CheckpointError as error:
-        print(f"{command}: {error}", file=sys.stderr, flush=True)
-        os._exit(1)  # at once: the threads of the failed write would add tracebacks of their own
-    except known as error:
-        sys.exit(f"{command}: {error}")

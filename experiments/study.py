@@ -18,7 +18,7 @@ import time
 from absl import app, flags
 
 from experiments.console import quiet_libraries, say
-from experiments.launch import BUSY, STOPPED
+from experiments.exits import BUSY, STOPPED
 from experiments.studies import COST, STUDIES, Cell, cells_of
 from hvin_jax.training.workdir import is_locked
 
