@@ -6,8 +6,8 @@ As experiments/configs/paper.py, but with 40 latent actions (GPPN: 50 hidden uni
 instead of 23,430, validation on 1,000 mazes every 500 steps, and states without a path to the goal
 (walls above all) left out of the loss, which learns faster.
 
-On 2 CPU cores with nothing else to do, the default cell makes about 5 steps a second: 4,000 steps,
-8 validations and the test in about 15 minutes. Results: RESULTS.md.
+On 2 CPU cores with nothing else to do, the default cell makes about 5 steps a second, from which
+4,000 steps, 8 validations and the test should take some 15 minutes. Results: RESULTS.md.
 """
 
 from ml_collections import ConfigDict
