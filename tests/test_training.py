@@ -15,8 +15,8 @@ from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training import devices
 from hvin_jax.training.evaluation import (
+    decisions,
     evaluate_policy,
-    greedy_policy,
     planner_arrays,
     training_arrays,
 )
@@ -76,8 +76,8 @@ def test_what_was_learned_finds_the_goal(mazes):
     for _ in range(500):
         state, _ = step(state, training_arrays(mazes))
     eval_step = devices.pmap_eval_step(make_eval_step(maze_forward(model)))
-    policy = greedy_policy(eval_step, state.params, planner_arrays(mazes), batch_size=8)
-    evaluation = evaluate_policy(policy, mazes)
+    made = decisions(eval_step, state.params, planner_arrays(mazes), batch_size=8)
+    evaluation = evaluate_policy(made.policy, mazes)
     assert evaluation.scores.success_rate > 0.95
     assert evaluation.constant_action is None
 
@@ -227,7 +227,7 @@ def test_evaluation_does_not_depend_on_the_batch(mazes):
     params = _state(model, mazes, optax.sgd(1.0)).params
     eval_step = devices.pmap_eval_step(make_eval_step(maze_forward(model)))
     arrays = planner_arrays(mazes[:5])
-    policies = [greedy_policy(eval_step, params, arrays, batch_size=size) for size in (8, 16)]
+    policies = [decisions(eval_step, params, arrays, batch_size=size).policy for size in (8, 16)]
     np.testing.assert_array_equal(*policies)
     assert policies[0].shape == mazes[:5].label.shape
 

@@ -74,11 +74,6 @@ def decisions(
     return jax.tree.map(join, *parts)
 
 
-def greedy_policy(eval_step: EvalStep, params: Params, *args: Any, **options: Any) -> np.ndarray:
-    """The action in every state of every maze, uint8 `[n, H, W, O]`; see `decisions`."""
-    return decisions(eval_step, params, *args, **options).policy
-
-
 def evaluate_policy(
     policy: np.ndarray, data: MazeData, free: np.ndarray | None = None
 ) -> Evaluation:
