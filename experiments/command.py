@@ -1,5 +1,6 @@
 """What the training commands have in common: flags, and from them to `experiments.launch`."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -11,11 +12,11 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from experiments import launch
-from experiments.console import quiet_libraries, say
-from experiments.exits import readable_errors
+from experiments.console import announce, quiet_libraries, say
+from experiments.exits import ending_at_once, readable_errors, stop_signals
 from hvin_jax.report.results import scores_table
 from hvin_jax.tasks.maze_data import SPLITS
-from hvin_jax.training import batches, workdir
+from hvin_jax.training import batches, hosts, workdir
 from hvin_jax.training.state import Params
 from hvin_jax.training.step import Forward
 
@@ -41,6 +42,15 @@ _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where data are kept once th
 _CPU_DEVICES = flags.DEFINE_integer(
     "cpu_devices", 0, "Without an accelerator: over how many devices to split; 0: one per core."
 )
+_COORDINATOR = flags.DEFINE_string(
+    "coordinator",
+    None,
+    "HOST:PORT of the first of several processes that train together; it listens there, without a "
+    "password. Start each with the same command but for --process_id, on a file system that all "
+    "of them see.",
+)
+_NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "How many they are.")
+_PROCESS_ID = flags.DEFINE_integer("process_id", None, "Which of them this is, from 0.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,11 +105,31 @@ def run(command: Command, argv: list[str]) -> None:
         )
     quiet_libraries()
     launch.use_cpu_cores(_CPU_DEVICES.value)
+    with readable_errors(command.name, ValueError):
+        _join()
+    with ending_at_once(command.name):
+        if _MODE.value == "eval":
+            with readable_errors(command.name, ValueError, ImportError):
+                _evaluate(command)
+        else:
+            _train(command)
+    hosts.leave_together()
+
+
+def _join() -> None:
+    """Joins the other processes, if there are any."""
+    given = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+    if given == (None, None, None):
+        return
+    coordinator, num_processes, process_id = given
+    if coordinator is None or num_processes is None or process_id is None:
+        raise ValueError("--coordinator, --num_processes and --process_id belong together")
     if _MODE.value == "eval":
-        with readable_errors(command.name, ValueError, ImportError):
-            _evaluate(command)
-    else:
-        _train(command)
+        raise ValueError("--mode=eval runs in one process")
+    try:
+        hosts.join(coordinator, num_processes, process_id)
+    except RuntimeError as error:
+        raise ValueError(f"can't join the others at {coordinator}: {error}") from error
 
 
 def _train(command: Command) -> None:
@@ -107,23 +137,33 @@ def _train(command: Command) -> None:
     if config is None:
         sys.exit(f"{command.name}: --config is missing, for instance {command.example}")
     folder = pathlib.Path(_WORKDIR.value or f"runs/{config.name}")
-    with readable_errors(command.name), workdir.locked(folder):
-        workdir.check_owner(folder, config.to_dict())
-        if (folder / "result.json").exists():
-            say(f"{folder} is complete")
+    # Of several processes the first one holds the folder.
+    hold = workdir.locked(folder) if hosts.is_first() else contextlib.nullcontext()
+    with readable_errors(command.name), hold:
+        if hosts.is_first():
+            workdir.check_owner(folder, config.to_dict())
+        if hosts.as_the_first((folder / "result.json").exists()):
+            announce(f"{folder} is complete")
         else:
             with readable_errors(command.name, ValueError, TypeError, ImportError):
                 launch.check(config)
-                task, settings = command.prepare(config, pathlib.Path(_DATA_DIR.value))
+                task, settings = hosts.first_before_others(
+                    lambda: command.prepare(config, pathlib.Path(_DATA_DIR.value)), "data"
+                )
             # Not before everything is known to be right: a folder serves one configuration only.
-            workdir.claim(folder, config.to_dict())
-            if _START_FROM.value:
-                workdir.start_from(folder, pathlib.Path(_START_FROM.value))
-            last = launch.train(task, settings, folder)
+            if hosts.is_first():
+                workdir.claim(folder, config.to_dict())
+                if _START_FROM.value:
+                    workdir.start_from(folder, pathlib.Path(_START_FROM.value))
+            hosts.wait_for_all("claimed")
+            with stop_signals() as asked_to_stop:
+                last = launch.train(task, settings, folder, asked_to_stop)
             if _MODE.value == "train":
                 return
             launch.finish(task, settings, folder, last)
-        _show(command, folder)
+            hosts.wait_for_all("finished")
+        if hosts.is_first():
+            _show(command, folder)
 
 
 def _show(command: Command, folder: pathlib.Path) -> None:

@@ -11,6 +11,7 @@ from tensorboardX import SummaryWriter
 from tqdm import tqdm
 
 from hvin_jax.training.evaluation import Evaluation
+from hvin_jax.training.hosts import is_first
 from hvin_jax.training.step import StepMetrics
 from hvin_jax.training.workdir import MetricsLog
 
@@ -104,12 +105,27 @@ class Console:
         self.log.close()
 
 
+class Silence:
+    """A `Watcher` for the processes of a run that are not the first."""
+
+    def on_step(self, step: int, metrics: StepMetrics) -> None:
+        """Nothing."""
+
+    def on_report(self, step: int, loss: float, accuracy: float) -> None:
+        """Nothing."""
+
+    def on_validation(self, step: int, evaluation: Evaluation, score: float, is_best: bool) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
 @contextlib.contextmanager
 def bar(total: int, what: str) -> Iterator[tqdm]:
     """A progress bar for something other than training; none where there is no terminal."""
-    with tqdm(
-        total=total, unit=" mazes", desc=what, disable=not sys.stderr.isatty(), leave=False
-    ) as progress:
+    hidden = not sys.stderr.isatty() or not is_first()
+    with tqdm(total=total, unit=" mazes", desc=what, disable=hidden, leave=False) as progress:
         yield progress
 
 
@@ -123,3 +139,9 @@ def say(text: str) -> None:
     """Prints a line without disturbing the progress bar."""
     tqdm.write(text, file=sys.stdout)
     sys.stdout.flush()
+
+
+def announce(text: str) -> None:
+    """Prints a line if this is the first process of a run."""
+    if is_first():
+        say(text)

@@ -4,10 +4,13 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 
-from experiments.console import say
-from hvin_jax.training import loop, workdir
+import jax
+
+from experiments.console import announce, say
+from hvin_jax.training import hosts, loop, workdir
 from hvin_jax.training.checkpoints import CheckpointError
 
 # Exit code of a command whose folder another process is working in ("try again later").
@@ -35,6 +38,34 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
 
 
 @contextlib.contextmanager
+def ending_at_once(command: str) -> Iterator[None]:
+    """Where a process of several fails, it ends at once, and the others soon after.
+
+    To leave in an orderly way it would have to wait for the others, who wait for it.
+
+    Args:
+      command: the name that messages begin with.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not hosts.are_several():
+            raise
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else 1
+            message = "" if isinstance(error.code, int) else f"{error.code}\n"
+        elif isinstance(error, jax.errors.JaxRuntimeError) and "Gloo" in str(error):
+            reason = str(error).splitlines()[0]
+            code, message = 1, f"{command}: another process of this run is gone ({reason})\n"
+        else:
+            code, message = 1, traceback.format_exc()
+        sys.stdout.flush()
+        sys.stderr.write(message)
+        sys.stderr.flush()
+        os._exit(code)
+
+
+@contextlib.contextmanager
 def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
     """Ends the process with one sentence where something is wrong that a user can mend.
 
@@ -43,11 +74,17 @@ def readable_errors(command: str, *others: type[Exception]) -> Iterator[None]:
       *others: further errors whose message is such a sentence; `ValueError` and `TypeError` while
         a configuration is being read, but not later, when they would hide a fault of ours.
     """
-    known: tuple[type[Exception], ...] = (workdir.WorkdirError, loop.NotFiniteError, *others)
+    known: tuple[type[Exception], ...] = (
+        workdir.WorkdirError,
+        loop.NotFiniteError,
+        hosts.DisagreementError,
+        *others,
+    )
     try:
         yield
     except loop.Interrupted as error:
-        say(f"{error}; the same command goes on from there")
+        announce(f"{error}; the same command goes on from there")
+        hosts.leave_together()
         sys.exit(STOPPED)
     except workdir.WorkdirBusy as error:
         print(f"{command}: {error}", file=sys.stderr)

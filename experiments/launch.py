@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from experiments.console import Console, bar, say
-from experiments.exits import stop_signals
+from experiments.console import Console, Silence, announce, bar
 from hvin_jax.models import make_model
 from hvin_jax.planner import Planner, save_planner
 from hvin_jax.report.cards import card_text
@@ -30,7 +29,7 @@ from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
-from hvin_jax.training import batches, devices, loop, workdir
+from hvin_jax.training import batches, devices, hosts, loop, workdir
 from hvin_jax.training.checkpoints import Best, Checkpoints, Snapshot
 from hvin_jax.training.evaluation import (
     Evaluation,
@@ -160,13 +159,21 @@ def model_settings(config: ConfigDict, mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
+def train(
+    task: Task, settings: Settings, folder: pathlib.Path, asked_to_stop: Callable[[], bool]
+) -> Snapshot:
     """Trains, or goes on training, in a folder that is locked and claimed.
+
+    Args:
+      task: what is trained.
+      settings: how.
+      folder: of the run.
+      asked_to_stop: looked at before each step.
 
     Returns:
       The last snapshot.
     """
-    config = settings.config
+    config, is_first = settings.config, hosts.is_first()
     params_key, noise_key = jax.random.split(jax.random.key(config.seed))
     step = make_train_step(
         task.forward, settings.objective, settings.optimizer, axis_name=devices.BATCH_AXIS
@@ -188,6 +195,9 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
         return evaluate_policy(made.policy, valid.data, made.free)
 
     params = jax.jit(task.init)(params_key)
+    hosts.check_agreement(
+        configuration=config.to_dict(), data=dict(task.train), initialisation=params
+    )
     fresh = Snapshot(
         state=create_state(noise_key, params, settings.optimizer),
         best=Best.none(jax.tree.map(jnp.copy, params)),
@@ -195,19 +205,29 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
         seconds=jnp.zeros(()),
     )
     checkpoints = Checkpoints(folder / "checkpoints")
-    restored = checkpoints.restore(fresh, say)
+    restored = checkpoints.restore(fresh, announce)
     snapshot = devices.replicate(fresh if restored is None else restored)
     first_step = int(snapshot.state.step)
     if restored is not None:
-        say(f"resuming after step {first_step} of {settings.plan.num_steps}")
-    commit = git_commit(pathlib.Path(__file__).parent)
-    workdir.note_sitting(folder, first_step=first_step, commit=commit)
-    console = Console(
-        folder,
-        first_step=first_step,
-        num_steps=settings.plan.num_steps,
-        actions=valid.data.mechanism.actions,
-        say=say,
+        announce(f"resuming after step {first_step} of {settings.plan.num_steps}")
+    if jax.process_count() > 1:
+        announce(
+            f"{jax.process_count()} processes, {jax.device_count()} devices: batches of "
+            f"{settings.batch_size}, {settings.batch_size // jax.device_count()} a device"
+        )
+    if is_first:
+        commit = git_commit(pathlib.Path(__file__).parent)
+        workdir.note_sitting(folder, first_step=first_step, commit=commit)
+    console = (
+        Console(
+            folder,
+            first_step=first_step,
+            num_steps=settings.plan.num_steps,
+            actions=valid.data.mechanism.actions,
+            say=announce,
+        )
+        if is_first
+        else Silence()
     )
     indices = batches.batch_indices(
         num_examples=len(next(iter(task.train.values()))),
@@ -219,7 +239,7 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
         feed = batches.FEEDS[settings.feed](task.train, indices)
     else:  # on the host, which is where batches are streamed from
         feed = batches.batches_streamed(task.train, indices, task.collate)
-    with contextlib.closing(console), stop_signals() as asked_to_stop:
+    with contextlib.closing(console):
         last = loop.fit(
             snapshot,
             settings.plan,
@@ -232,7 +252,8 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
             asked_to_stop=asked_to_stop,
         )
     checkpoints.close()
-    save_figure(learning_curves(console.log.history, title=config.name), folder / "curves.png")
+    if isinstance(console, Console):
+        save_figure(learning_curves(console.log.history, title=config.name), folder / "curves.png")
     return last
 
 
@@ -267,6 +288,8 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
     made, scores = test_policy(
         task.forward, best.params, task.test, settings.eval_batch_size, task.collate
     )
+    if not hosts.is_first():
+        return
     result = {
         "version": 1,
         "name": config.name,

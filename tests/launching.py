@@ -1,9 +1,13 @@
 """Runs the commands of `experiments` in processes of their own, on a tiny configuration."""
 
+import json
 import os
 import pathlib
 import subprocess
 import sys
+import time
+
+import numpy as np
 
 ROOT = pathlib.Path(__file__).parents[1]
 TINY = (
@@ -24,10 +28,14 @@ TINY = (
 )
 
 
-def start(command, *arguments, folder, **environment):
-    """Starts `python -m experiments.COMMAND` in a folder."""
+# What may differ between two runs of one configuration.
+CLOCK = {"wall_seconds", "sittings"}
+
+
+def start(command, *arguments, folder, prefix=(), **environment):
+    """Starts `python -m experiments.COMMAND` in a folder; `prefix` is put before the command."""
     return subprocess.Popen(
-        [sys.executable, "-m", f"experiments.{command}", *arguments],
+        [*prefix, sys.executable, "-m", f"experiments.{command}", *arguments],
         cwd=folder,
         env={
             **os.environ,
@@ -48,3 +56,29 @@ def run(command, *arguments, folder, **environment):
     process = start(command, *arguments, folder=folder, **environment)
     out, err = process.communicate()
     return process.returncode, out, err
+
+
+def wait_for(condition, process, seconds=120):
+    """Waits until something has happened, the process has ended or the time is up."""
+    end = time.monotonic() + seconds
+    while not condition() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)
+
+
+def _outcome(folder, but):
+    result = json.loads((folder / "result.json").read_text())
+    with np.load(folder / "planner" / "weights.npz") as weights:
+        arrays = {name: weights[name] for name in weights.files}
+    kept = {name: value for name, value in result.items() if name not in but}
+    return kept, (folder / "metrics.jsonl").read_text(), arrays
+
+
+def assert_same_outcome(folder, reference, but=frozenset()):
+    """Two finished runs agree to the last bit; `but` names what else may differ in the result."""
+    result, metrics, arrays = _outcome(folder, CLOCK | but)
+    expected_result, expected_metrics, expected_arrays = _outcome(reference, CLOCK | but)
+    assert result == expected_result
+    assert metrics == expected_metrics
+    assert arrays.keys() == expected_arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, expected_arrays[name])

@@ -1,37 +1,13 @@
 """A run that is killed and started again ends as if nothing had happened, to the last bit."""
 
-import json
 import os
 import random
 import shutil
 import signal
 import time
 
-import numpy as np
 import pytest
-from launching import TINY, run, start
-
-# What may differ between two runs of one configuration.
-CLOCK = ("wall_seconds", "sittings")
-
-
-def _outcome(folder):
-    result = json.loads((folder / "result.json").read_text())
-    for name in CLOCK:
-        del result[name]
-    with np.load(folder / "planner" / "weights.npz") as weights:
-        arrays = {name: weights[name] for name in weights.files}
-    return result, (folder / "metrics.jsonl").read_text(), arrays
-
-
-def _assert_same(folder, reference):
-    result, metrics, arrays = _outcome(folder)
-    expected_result, expected_metrics, expected_arrays = _outcome(reference)
-    assert result == expected_result
-    assert metrics == expected_metrics
-    assert arrays.keys() == expected_arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, expected_arrays[name])
+from launching import TINY, assert_same_outcome, run, start, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +18,6 @@ def place(tmp_path_factory):
     assert code == 0, err
     assert "best after step" in out
     return folder
-
-
-def _wait_for(condition, process, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -62,13 +32,13 @@ def test_killed_at_random_moments(place, seed):
     }
     for condition in moments.values():
         process = start("maze", *arguments, folder=place)
-        _wait_for(condition, process)
+        wait_for(condition, process)
         time.sleep(chance.random() * 0.3)
         process.kill()
         process.communicate()
     code, _, err = run("maze", *arguments, folder=place)
     assert code == 0, err
-    _assert_same(folder, place / "reference")
+    assert_same_outcome(folder, place / "reference")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +46,7 @@ def stopped(place):
     """A run that was asked to stop on its way."""
     process = start("maze", *TINY, "--workdir=stopped", folder=place)
     checkpoints = place / "stopped" / "checkpoints"
-    _wait_for(lambda: len(list(checkpoints.glob("[0-9]*[0-9]"))) > 0, process)
+    wait_for(lambda: len(list(checkpoints.glob("[0-9]*[0-9]"))) > 0, process)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate()
     assert process.returncode == 128 + signal.SIGTERM, err
@@ -90,7 +60,7 @@ def test_asked_to_stop(place, stopped):
     code, out, err = run("maze", *TINY, "--workdir=continued", folder=place)
     assert code == 0, err
     assert "resuming after step" in out
-    _assert_same(place / "continued", place / "reference")
+    assert_same_outcome(place / "continued", place / "reference")
 
 
 def test_damaged_checkpoint(place, stopped):
@@ -105,7 +75,7 @@ def test_damaged_checkpoint(place, stopped):
     code, out, err = run("maze", *TINY, "--workdir=damaged", folder=place)
     assert code == 0, err
     assert f"the checkpoint of step {newest} is damaged and put aside" in out
-    _assert_same(place / "damaged", place / "reference")
+    assert_same_outcome(place / "damaged", place / "reference")
 
 
 def test_finished_run_is_not_run_again(place):
@@ -129,7 +99,7 @@ def test_another_configuration_is_refused(place):
 def test_two_processes_in_one_folder(place):
     arguments = (*TINY, "--workdir=twice")
     first = start("maze", *arguments, folder=place)
-    _wait_for(lambda: (place / "twice" / "config.json").exists(), first)
+    wait_for(lambda: (place / "twice" / "config.json").exists(), first)
     code, _, err = run("maze", *arguments, folder=place)
     first.kill()
     first.communicate()

@@ -3,6 +3,7 @@
 A checkpoint holds the training state, the best parameters so far and the time spent; the two newest
 are kept. They are written in the background and become visible in one piece, so a killed run finds
 the last complete one. Since each carries the best parameters, none of them can be lost on the way.
+Several processes write them together, into a folder that all of them see.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
+from hvin_jax.training import devices, hosts
 from hvin_jax.training.state import Params, TrainState
 
 KEPT = 2
@@ -83,6 +85,8 @@ class Checkpoints:
         step = int(snapshot.state.step)
         if step in self._manager.all_steps():
             return
+        if jax.process_count() > 1:
+            snapshot = devices.place_globally(snapshot)
         self._or_fail(lambda: self._manager.save(step, args=ocp.args.StandardSave(snapshot)))
 
     def wait(self) -> None:
@@ -107,14 +111,20 @@ class Checkpoints:
         Raises:
           CheckpointError: there are checkpoints, but all are damaged.
         """
+        several = jax.process_count() > 1
+        if several:
+            like = devices.place_globally(like)
         steps = sorted(self._manager.all_steps(), reverse=True)
         for step in steps:
             try:
-                return self._manager.restore(step, args=ocp.args.StandardRestore(like))
+                found = self._manager.restore(step, args=ocp.args.StandardRestore(like))
+                return devices.place_locally(found) if several else found
             except Exception as error:  # whatever a damaged file makes the reader raise
                 say(f"the checkpoint of step {step} is damaged and put aside: {_first_line(error)}")
                 aside = self.folder.with_name(f"damaged-{self.folder.name}-{step}")
-                (self.folder / str(step)).rename(aside)
+                if hosts.is_first():
+                    (self.folder / str(step)).rename(aside)
+                hosts.wait_for_all(f"damaged {step}")
                 self._manager.reload()
         if steps:
             raise CheckpointError(

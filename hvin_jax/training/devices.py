@@ -1,7 +1,7 @@
 """The one place that knows how many devices there are: steps split over them by `jax.pmap`.
 
-State and parameters go in and come out unstacked (`in_axes=None`); batches carry a leading device
-axis. The same code runs on one CPU and on many GPUs.
+State and parameters go in and come out unstacked (`in_axes=None`); batches carry a leading axis of
+the devices of this process. The same code runs on one CPU, on many GPUs and on many machines.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from hvin_jax.training.step import EvalStep, TrainStep
 
@@ -30,8 +31,19 @@ def pmap_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
 
 
 def pmap_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:
-    """Splits an evaluation step over devices (all): decisions `[D, B / D, ...]`."""
-    return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), devices=devices)
+    """Splits an evaluation step over devices (all): decisions `[D, B / D, ...]`.
+
+    With several processes, each gets the decisions of all.
+    """
+    if jax.process_count() == 1:
+        return jax.pmap(step, axis_name=BATCH_AXIS, in_axes=(None, 0), devices=devices)
+
+    def gathered(params: Any, batch: Any) -> Any:
+        return jax.lax.all_gather(step(params, batch), BATCH_AXIS)
+
+    return jax.pmap(
+        gathered, axis_name=BATCH_AXIS, in_axes=(None, 0), out_axes=None, devices=devices
+    )
 
 
 def pmap_gather() -> Any:
@@ -48,6 +60,30 @@ def replicate(tree: Any) -> Any:
     """
     place = jax.pmap(lambda tree, _: tree, axis_name=BATCH_AXIS, in_axes=(None, 0), out_axes=None)
     return place(tree, np.zeros(jax.local_device_count()))
+
+
+def place_globally(tree: Any) -> Any:
+    """Arrays that are the same in all processes, as arrays over the devices of all of them."""
+    here = _everywhere(jax.local_devices())
+    return _reassembled(jax.device_put(tree, here), _everywhere(jax.devices()))
+
+
+def place_locally(tree: Any) -> Any:
+    """The inverse of `place_globally`: what `replicate` would have made."""
+    return _reassembled(tree, _everywhere(jax.local_devices()))
+
+
+def _everywhere(devices: Sequence[jax.Device]) -> NamedSharding:
+    return NamedSharding(Mesh(np.array(devices), BATCH_AXIS), PartitionSpec())
+
+
+def _reassembled(tree: Any, sharding: NamedSharding) -> Any:
+    return jax.tree.map(
+        lambda x: jax.make_array_from_single_device_arrays(
+            x.shape, sharding, [shard.data for shard in x.addressable_shards]
+        ),
+        tree,
+    )
 
 
 def steps_in_flight() -> int:
@@ -72,6 +108,13 @@ def check_batch_size(batch_size: int) -> None:
 
 
 def split(batch: Mapping[str, np.ndarray], num_devices: int = 0) -> dict[str, np.ndarray]:
-    """`[B, ...]` to `[D, B / D, ...]`, by default for all devices of this process."""
-    devices = num_devices or jax.local_device_count()
-    return {name: x.reshape(devices, -1, *x.shape[1:]) for name, x in batch.items()}
+    """`[B, ...]` to `[D, B / D, ...]`, by default for all devices, and what this process's get."""
+    devices = num_devices or jax.device_count()
+    mine = slice(None) if num_devices else own_devices()
+    return {name: x.reshape(devices, -1, *x.shape[1:])[mine] for name, x in batch.items()}
+
+
+def own_devices() -> slice:
+    """Which of all devices, in the order of a batch, are this process's."""
+    count = jax.local_device_count()
+    return slice(jax.process_index() * count, (jax.process_index() + 1) * count)

@@ -10,7 +10,7 @@ import numpy as np
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import Scores, evaluate, start_states
 from hvin_jax.training.batches import Collate
-from hvin_jax.training.devices import split
+from hvin_jax.training.devices import split, steps_in_flight
 from hvin_jax.training.state import Params
 from hvin_jax.training.step import Decisions, EvalStep
 
@@ -62,8 +62,10 @@ def decisions(
         # The last batch is filled up with repetitions, so that one shape is compiled.
         index = np.arange(start, start + batch_size) % count
         parts.append(eval_step(params, collate({name: x[index] for name, x in arrays.items()})))
-        if len(parts) > 1:  # one batch is computed while the one before is fetched
-            parts[-2] = jax.tree.map(np.asarray, parts[-2])
+        # An accelerator computes one batch while the one before is fetched.
+        ready = len(parts) - 1 - min(1, steps_in_flight())
+        if ready >= 0:
+            parts[ready] = jax.tree.map(np.asarray, parts[ready])
         if progress is not None:
             progress(min(batch_size, count - start))
 

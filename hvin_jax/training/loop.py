@@ -1,6 +1,8 @@
 """The training loop: steps, validation, the best model, checkpoints.
 
 It prints nothing and knows no logger: whoever calls it passes functions that are told what happens.
+When a run has several processes, each runs this loop and they stay in step: what only one of them
+knows (a signal, the time) goes with its next batch, and all learn of it by that step's metrics.
 """
 
 import collections
@@ -16,8 +18,9 @@ import numpy as np
 from hvin_jax.training.checkpoints import Best, Checkpoints, Snapshot
 from hvin_jax.training.devices import steps_in_flight
 from hvin_jax.training.evaluation import Evaluation
+from hvin_jax.training.hosts import is_first
 from hvin_jax.training.state import REPORT_EVERY, Params
-from hvin_jax.training.step import StepMetrics, TrainStep
+from hvin_jax.training.step import WISHES, StepMetrics, TrainStep
 
 
 class Watcher(Protocol):
@@ -90,7 +93,8 @@ def fit(
       score: what makes one model better than another.
       checkpoints: where to save.
       watcher: is told what happens.
-      asked_to_stop: looked at after each step; if true, the run saves and raises `Interrupted`.
+      asked_to_stop: looked at before each step; if true in any process, the run saves after it and
+        raises `Interrupted`.
 
     Returns:
       The last snapshot, which is saved.
@@ -99,10 +103,21 @@ def fit(
     began = time.monotonic() - float(snapshot.seconds)
     saved_at = time.monotonic()
     in_flight: collections.deque[tuple[int, StepMetrics]] = collections.deque()
+    wished = np.zeros(2)
+
+    def wishes() -> np.ndarray:
+        nonlocal saved_at
+        is_due = is_first() and time.monotonic() - saved_at > plan.save_seconds
+        if is_due:
+            saved_at = time.monotonic()
+        mine = np.asarray([asked_to_stop(), is_due], np.float32)
+        return np.tile(mine, (jax.local_device_count(), 1))
 
     def look(at_most: int) -> None:
+        nonlocal wished
         while len(in_flight) > at_most:
             step, metrics = jax.block_until_ready(in_flight.popleft())
+            wished = wished + np.asarray(metrics.wishes)
             if not plan.skip_not_finite and not metrics.finite:
                 raise NotFiniteError(
                     f"step {step} has a loss of {float(metrics.loss)} and a gradient of norm "
@@ -119,10 +134,13 @@ def fit(
 
     step = int(state.step)
     while step < plan.num_steps and not given_up():
-        state, metrics = train_step(state, next(batches))
+        batch: dict[str, Any] = {**next(batches), WISHES: wishes()}
+        state, metrics = train_step(state, batch)
         step += 1
         in_flight.append((step, metrics))
         look(at_most=steps_in_flight())
+        to_stop, to_save = wished > 0
+        wished = np.zeros(2)
         if step % REPORT_EVERY == 0:
             look(at_most=0)
             window = state.window
@@ -138,15 +156,12 @@ def fit(
                 params = jax.tree.map(jnp.copy, state.params)
                 best = Best(params, jnp.asarray(value, jnp.float32), jnp.asarray(step, jnp.int32))
             watcher.on_validation(step, evaluation, value, is_best)
-            checkpoints.save(take_snapshot())
-            saved_at = time.monotonic()
-        elif time.monotonic() - saved_at > plan.save_seconds:
+            to_save = True
+        if to_save or to_stop:
             look(at_most=0)
             checkpoints.save(take_snapshot())
             saved_at = time.monotonic()
-        if asked_to_stop():
-            look(at_most=0)
-            checkpoints.save(take_snapshot())
+        if to_stop:
             checkpoints.wait()
             raise Interrupted(f"stopped after step {step}, saved in {checkpoints.newest}")
     look(at_most=0)

@@ -42,12 +42,14 @@ class StepMetrics(NamedTuple):
       accuracy: the share of states whose likeliest action is optimal.
       grad_norm: the norm of the gradient before clipping.
       finite: whether loss and gradient were finite; if not, the step changed nothing.
+      wishes: `[2]`, how many devices' processes wished to stop and to save, see `WISHES`.
     """
 
     loss: jax.Array
     accuracy: jax.Array
     grad_norm: jax.Array
     finite: jax.Array
+    wishes: jax.Array
 
 
 class Decisions(NamedTuple):
@@ -62,6 +64,9 @@ class Decisions(NamedTuple):
     free: Any
 
 
+# A batch may carry under this name what its process wishes for, float `[2]`: to stop, and to save.
+# Wishes are summed with the losses, so that all processes learn of them after the same step.
+WISHES = "wishes"
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]
 EvalStep = Callable[[Params, Any], Decisions]
 
@@ -112,9 +117,10 @@ def make_train_step(
             return sums.loss, sums
 
         grads, local_sums = jax.grad(loss, has_aux=True)(state.params)
-        grads, sums = total((grads, local_sums))
+        wishes = batch.get(WISHES, jnp.zeros(2))
+        grads, sums, wishes = total((grads, local_sums, wishes))
         grads = jax.tree.map(lambda x: x / sums.weight, grads)
-        metrics = _metrics(sums, grads)
+        metrics = _metrics(sums, grads, wishes)
         updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
 
@@ -145,13 +151,14 @@ def make_eval_step(forward: Forward) -> EvalStep:
     return eval_step
 
 
-def _metrics(sums: LossSums, grads: Params) -> StepMetrics:
+def _metrics(sums: LossSums, grads: Params, wishes: jax.Array) -> StepMetrics:
     loss, norm = sums.loss / sums.weight, optax.tree.norm(grads)
     return StepMetrics(
         loss=loss,
         accuracy=sums.correct / sums.weight,
         grad_norm=norm,
         finite=jnp.isfinite(loss) & jnp.isfinite(norm),
+        wishes=wishes,
     )
 
 

@@ -12,7 +12,7 @@ from hvin_jax.models import PlannerOutput
 from hvin_jax.models.perception import VisualPlanner
 from hvin_jax.tasks.doom.compaction import expand
 from hvin_jax.tasks.doom.view_data import ViewData
-from hvin_jax.training.devices import split
+from hvin_jax.training.devices import own_devices, split
 from hvin_jax.training.evaluation import planner_arrays, training_arrays
 from hvin_jax.training.objective import Batch
 from hvin_jax.training.state import Params
@@ -38,7 +38,9 @@ class ViewCollator:
         self._room: dict[int, int] = {}
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """From `[B, ...]` to what the devices get.
+        """From `[B, ...]` to what the devices of this process get.
+
+        All processes make room for the same number of views, so each counts those of all devices.
 
         Args:
           batch: with `view_number` uint32 `[B, H, W, 4]`, views of the data set.
@@ -49,8 +51,10 @@ class ViewCollator:
         """
         result = split(batch)
         numbers = result.pop("view_number")
-        found = [np.unique(share, return_inverse=True) for share in numbers]
+        shares = split(batch, jax.device_count())["view_number"]
+        found = [np.unique(share, return_inverse=True) for share in shares]
         room = self._room_for(numbers.shape[1], max(len(distinct) for distinct, _ in found))
+        found = found[own_devices()]
         padded = np.zeros((len(found), room), numbers.dtype)
         for place, (distinct, _) in zip(padded, found, strict=True):
             place[: len(distinct)] = distinct

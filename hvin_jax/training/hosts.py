@@ -1,0 +1,138 @@
+"""Several processes, on one machine or on many, that train one model together.
+
+Each process has devices of its own, and a step runs on all of them (`hvin_jax.training.devices`).
+All processes hold the same state and take the same decisions; the first one alone speaks and writes
+files, except for checkpoints, which all write together into a folder that all of them see.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+from jax.experimental import multihost_utils
+
+# A process that has not been heard of for so long is dead, and ends the others.
+HEARTBEAT_SECONDS = 10
+# How long to wait for the others at the beginning, and at the end.
+START_SECONDS, SHUTDOWN_SECONDS = 120, 15
+# How long the others wait while the first one makes data or draws pictures. It is not a way to
+# find out that it is dead, which heartbeats do.
+PATIENCE_SECONDS = 24 * 3600
+
+T = TypeVar("T")
+
+
+class DisagreementError(ValueError):
+    """The processes of a run were not started on the same thing."""
+
+
+def join(coordinator: str, num_processes: int, process_id: int) -> None:
+    """Joins the processes of a run; before JAX touches a device.
+
+    Args:
+      coordinator: HOST:PORT at which the first process listens, on that address only.
+      num_processes: how many there are.
+      process_id: which one this is, from 0.
+    """
+    host, _, port = coordinator.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"the coordinator is {coordinator!r}, expected HOST:PORT")
+    if num_processes < 1 or not 0 <= process_id < num_processes:
+        raise ValueError(
+            f"process {process_id} of {num_processes}: processes are counted from 0 to "
+            f"{num_processes - 1}"
+        )
+    # Else JAX keeps SIGTERM to itself, and a run that is asked to stop would not save.
+    jax.config.update("jax_enable_preemption_service", False)
+    jax.distributed.initialize(
+        coordinator,
+        num_processes,
+        process_id,
+        initialization_timeout=START_SECONDS,
+        heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+        shutdown_timeout_seconds=SHUTDOWN_SECONDS,
+        # Else it would listen on all interfaces of the machine.
+        coordinator_bind_address=coordinator if process_id == 0 else None,
+    )
+
+
+def is_first() -> bool:
+    """Whether this is the process that speaks and writes."""
+    return jax.process_index() == 0
+
+
+def first_before_others(make: Callable[[], T], name: str) -> T:
+    """Calls a function in the first process and, when that has returned, in all others.
+
+    Args:
+      make: makes files, say, unless they are there.
+      name: of this occasion, which comes once in a run.
+
+    Returns:
+      What it returned in this process.
+    """
+    if is_first():
+        made = make()
+        wait_for_all(name)
+        return made
+    wait_for_all(name)
+    return make()
+
+
+def are_several() -> bool:
+    """Whether this process has joined others."""
+    return jax.distributed.is_initialized()
+
+
+def leave_together() -> None:
+    """Takes leave of the others, who do the same."""
+    if are_several():
+        jax.distributed.shutdown()
+
+
+def wait_for_all(name: str) -> None:
+    """Waits until all processes have called this with a name, which is used once in a run."""
+    ocp.multihost.sync_global_processes(name, timeout=PATIENCE_SECONDS)
+
+
+def as_the_first(flag: bool) -> bool:
+    """What the first process says, in all of them."""
+    if jax.process_count() == 1:
+        return flag
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(flag)))
+
+
+def check_agreement(**things: Any) -> None:
+    """Checks that all processes have the same.
+
+    Args:
+      **things: configurations and trees of arrays, by what they are called in the error.
+
+    Raises:
+      DisagreementError: one of them differs.
+    """
+    if jax.process_count() == 1:
+        return
+    digests = np.stack([_digest(thing) for thing in things.values()])
+    everyones = multihost_utils.process_allgather(digests)
+    for place, name in enumerate(things):
+        different = (everyones[:, place] != everyones[0, place]).any(axis=-1)
+        if different.any():
+            raise DisagreementError(
+                f"processes 0 and {different.argmax()} do not have the same {name}; start all of "
+                "them with the same command (but for --process_id), code and packages"
+            )
+
+
+def _digest(thing: Any) -> np.ndarray:
+    digest = hashlib.sha256()
+    if isinstance(thing, Mapping) and not any(hasattr(x, "dtype") for x in jax.tree.leaves(thing)):
+        digest.update(json.dumps(thing, sort_keys=True, default=str).encode())
+    else:
+        for leaf in jax.tree.leaves(thing):
+            digest.update(np.ascontiguousarray(leaf).tobytes())
+    return np.frombuffer(digest.digest(), np.uint32)
