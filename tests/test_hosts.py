@@ -107,7 +107,7 @@ def test_killed_asked_to_stop_and_finished(place, network):
 
 
 def test_processes_that_disagree(place, network):
-    other = ["--config.optimizer.name=adam"]
+    other = ["--config.optimizer.name=sgd"]
     with _both(place, network, 4004, "--workdir=apart", others=other) as processes:
         ends = _ends(processes)
     assert all(code not in (0, None) for code, _, _ in ends)
