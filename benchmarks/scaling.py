@@ -1,0 +1,120 @@
+"""What more devices bring, and what their sum of gradients costs.
+
+    python -m benchmarks.scaling [--config=experiments/configs/paper.py:highway_vin-25-300]
+
+Times a training step with a batch of fixed size, split over 1, 2, 4, … devices, and the sum over
+devices by itself, of a vector as long as the step's. Without an accelerator, CPU devices share the
+cores. With --coordinator, --num_processes and --process_id, which are those of the training
+commands, it times a step on all devices of all processes only.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import app, flags
+from ml_collections import config_flags
+
+from benchmarks.harness import Figure, best_seconds, note, report
+from experiments.launch import Settings, model_of
+from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.training import devices, hosts
+from hvin_jax.training.evaluation import num_params, training_arrays
+from hvin_jax.training.state import create_state
+from hvin_jax.training.step import make_train_step, maze_forward
+
+_CONFIG = config_flags.DEFINE_config_file(
+    "config", "experiments/configs/cpu.py", "The model and the size of the batch."
+)
+_JSON = flags.DEFINE_string("json", None, "Also write the figures to this file.")
+_REPEATS = flags.DEFINE_integer("repeats", 5, "Timed runs of each contestant.", lower_bound=1)
+_CPU_DEVICES = flags.DEFINE_integer(
+    "cpu_devices", 0, "Without an accelerator: how many devices; 0: up to four a core."
+)
+_COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of the first process.")
+_NUM_PROCESSES = flags.DEFINE_integer("num_processes", 1, "How many processes there are.")
+_PROCESS_ID = flags.DEFINE_integer("process_id", 0, "Which of them this is, from 0.")
+
+
+def main(argv: list[str]) -> None:
+    """Measures and, in the first process, prints a Markdown table."""
+    del argv
+    jax.config.update("jax_num_cpu_devices", _CPU_DEVICES.value or 4 * (os.cpu_count() or 1))
+    if _COORDINATOR.value:
+        hosts.join(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+    counts = [jax.device_count()]
+    while not hosts.are_several() and counts[-1] > 1:
+        counts.append(counts[-1] // 2)
+    counts.reverse()
+    note(f"{jax.process_count()} processes, devices: {', '.join(map(str, counts))}; compiling ...")
+    length = num_params(jax.eval_shape(_init))
+    steps = {
+        f"step, batch {_CONFIG.value.train.batch_size}, {_devices(n)}": _step(n) for n in counts
+    }
+    sums = {f"sum of {4 * length / 1e6:.2f} MB, {_devices(n)}": _sum(n, length) for n in counts}
+    seconds = best_seconds(steps | sums, _REPEATS.value)
+    if hosts.is_first():
+        figures = [Figure(name, 1e3 * time, "ms") for name, time in seconds.items()]
+        report(figures, _JSON.value)
+    hosts.leave_together()
+
+
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count} devices"
+
+
+def _init() -> Any:
+    config = _CONFIG.value
+    model = model_of(config, get_mechanism(config.data.mechanism))
+    maze = jnp.zeros((1, config.data.size, config.data.size))
+    goal = jnp.zeros((*maze.shape, model.num_orientations))
+    return model.init(jax.random.key(0), maze, goal, train=False)
+
+
+def _step(count: int) -> Callable[[], Any]:
+    """A training step on some devices."""
+    config = _CONFIG.value
+    batch_size, size = config.train.batch_size, config.data.size
+    mechanism = get_mechanism(config.data.mechanism)
+    mazes = make_mazes(
+        law=MazeLaw((size, size)), mechanism=mechanism, train=batch_size, valid=0, test=0, seed=0
+    )
+    settings = Settings(config, batch_size)
+    step = devices.pmap_train_step(
+        make_train_step(
+            maze_forward(model_of(config, mechanism)),
+            settings.objective,
+            settings.optimizer,
+            axis_name=devices.BATCH_AXIS,
+        ),
+        None if hosts.are_several() else jax.devices()[:count],
+    )
+    batch: Any = devices.split(training_arrays(mazes.train), 0 if hosts.are_several() else count)
+    states = [create_state(jax.random.key(1), jax.jit(_init)(), settings.optimizer)]
+
+    def run() -> Any:
+        states[0], metrics = step(states[0], batch)
+        return metrics
+
+    return run
+
+
+def _sum(count: int, length: int) -> Callable[[], Any]:
+    """The sum of a vector over some devices, on each of which it lies."""
+    local = count // jax.process_count()
+    add = jax.pmap(
+        lambda x: jax.lax.psum(x, devices.BATCH_AXIS),
+        axis_name=devices.BATCH_AXIS,
+        devices=None if hosts.are_several() else jax.devices()[:count],
+    )
+    vector = add(np.ones((local, length), np.float32))
+    return lambda: add(vector)
+
+
+if __name__ == "__main__":
+    app.run(main)
