@@ -212,7 +212,7 @@ def _add_outer_products(
     def whole(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         rows, index, cotangent = x
         updates = cotangent[:, :, None] * rows[:, None, :]
-        return add_to(rows_grad, updates.reshape(-1, length), index.reshape(-1))
+        return add_rows(rows_grad, updates.reshape(-1, length), index.reshape(-1))
 
     def in_parts(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         part = _divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
@@ -231,3 +231,20 @@ def take(table: jax.Array, *index: jax.Array) -> jax.Array:
 def add_to(table: jax.Array, updates: jax.Array, *index: jax.Array) -> jax.Array:
     """`table`, with `updates` added at indices made by this library."""
     return table.at[index].add(updates, mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def add_rows(table: jax.Array, rows: jax.Array, index: jax.Array) -> jax.Array:
+    """`table[index[n]] += rows[n]` for all n; `[R, C]`, `[N, C]` and `[N]`.
+
+    Written in the form that the compiler would bring it to, at the price of a copy of all rows.
+    """
+    dimensions = lax.ScatterDimensionNumbers(
+        update_window_dims=(1, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=(0,)
+    )
+    return lax.scatter_add(
+        table,
+        index[:, None],
+        rows[:, None],
+        dimensions,
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )

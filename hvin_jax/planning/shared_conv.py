@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning.conv_backup import add_to, row_index, rows_by_line, take
+from hvin_jax.planning.conv_backup import add_rows, add_to, row_index, rows_by_line, take
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["q_reward", "rows"], meta_fields=[])
@@ -93,7 +93,7 @@ class SharedConvMDP:
                 )
             )
             outer = _matmul(of_states, jnp.swapaxes(lines, -1, -2))
-            rows_grad = add_to(rows_grad, outer.reshape(-1, length), index.reshape(-1))
+            rows_grad = add_rows(rows_grad, outer.reshape(-1, length), index.reshape(-1))
             return (_collect(_matmul(weights, of_states), size), rows_grad), cotangent
 
         inputs, cotangents = (jnp.moveaxis(x, 1, -1) for x in (inputs, cotangents))
@@ -137,10 +137,10 @@ def _states_of_lines(maps: jax.Array, size: int) -> jax.Array:
 
     State (y - i, x) stands at place `i` of line (y, x); zero where there is none.
     """
-    beside = ((0, 0),) * (maps.ndim - 1)
-    return jnp.concatenate(
-        [jnp.pad(maps, ((i, size - 1 - i), *beside)) for i in range(size)], axis=2
-    )
+    height, beyond = maps.shape[0], size - 1
+    padded = jnp.pad(maps, ((beyond, beyond), *((0, 0),) * (maps.ndim - 1)))
+    starts = range(beyond, -1, -1)
+    return jnp.concatenate([padded[i : i + height + beyond] for i in starts], axis=2)
 
 
 def _collect(lines: jax.Array, size: int) -> jax.Array:
