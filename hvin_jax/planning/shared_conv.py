@@ -41,7 +41,9 @@ class SharedConvMDP:
     @classmethod
     def of(cls, q_reward: jax.Array, kernel: jax.Array) -> "SharedConvMDP":
         """From the arrays of a `ConvMDP`, `[B, H, W, O, A]` and `[F, F, O, O, A]`."""
-        return cls(jnp.moveaxis(q_reward, 0, -1), rows_by_line(kernel))
+        # The transpose of a matrix: of `jnp.moveaxis` the compiler makes two copies.
+        by_state = q_reward.reshape(q_reward.shape[0], -1).T
+        return cls(by_state.reshape(*q_reward.shape[1:], -1), rows_by_line(kernel))
 
     @property
     def num_actions(self) -> int:
