@@ -110,7 +110,7 @@ def step(name: str) -> list[Figure]:
             Figure(f"{where}: step of {highway}", seconds["highway", n], "s"),
             Figure(f"{where}: {shared}", seconds["shared", n], "s"),
             Figure(f"{where}: {highway} / {vin}", ratios["highway"], "×", size.against_vin),
-            Figure(f"{where}: {shared}", ratios["shared"], "×"),
+            Figure(f"{where}: {shared}", ratios["shared"], "×", size.against_vin),
         ]
     products = size.num_blocks * seconds["product"]
     memory = {m: compiled[m, 1].gigabytes for m in models}
@@ -118,6 +118,7 @@ def step(name: str) -> list[Figure]:
         *figures,
         Figure(f"{name}: {vin} / its bare products", seconds["vin", 1] / products, "×", 4.0),
         Figure(f"{name}: temporary memory of {highway}", memory["highway"], "GB", size.memory_gb),
+        Figure(f"{name}: {shared}", memory["shared"], "GB", size.memory_gb),
         Figure(f"{name}: temporary memory of {vin}", memory["vin"], "GB"),
     ]
 

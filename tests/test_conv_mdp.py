@@ -60,6 +60,16 @@ class TestBackups:
         assert_close(q_of, expected[0])
         assert_close(jax.jit(hvin_jax.ConvMDP.follow)(mdp, value, actions), expected)
 
+    def test_chains_of_shared_actions(self, shape):
+        q_reward, kernel, value = random_mdp(1, shape)
+        shared = np.random.default_rng(2).integers(0, shape[4], (4, *shape[1:4]))
+        actions = np.repeat(shared[:, None], shape[0], axis=1)
+        expected = oracle.follow(oracle.conv_q(q_reward, kernel), value, actions)
+        mdp = hvin_jax.ConvMDP(q_reward, kernel).sharing_actions()
+        assert mdp.num_actions == shape[4]
+        assert mdp.value_shape == shape[1:4]
+        assert_close(jax.jit(type(mdp).follow)(mdp, value, shared), expected)
+
     def test_value_iteration(self, shape):
         q_reward, kernel, v0 = random_mdp(3, shape)
         output = hvin_jax.value_iteration(
@@ -207,17 +217,20 @@ def test_gradients_of_value_iteration(shape):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
-    ("epsilon", "num_policies", "filter_gate"),
+    ("epsilon", "num_policies", "filter_gate", "share"),
     [
-        (1.0, 2, True),
-        (1.0, 1, False),
-        (0.5, 2, False),
-        ("array", 2, True),
-        (None, 1, False),
-        (None, 2, True),
+        (1.0, 2, True, False),
+        (1.0, 1, False, False),
+        (1.0, 2, True, True),
+        (1.0, 1, False, True),
+        (0.5, 2, False, False),
+        (0.5, 2, True, True),
+        ("array", 2, True, False),
+        (None, 1, False, False),
+        (None, 2, True, False),
     ],
 )
-def test_gradients_of_highway_vi(epsilon, num_policies, filter_gate):
+def test_gradients_of_highway_vi(epsilon, num_policies, filter_gate, share):
     shape, depth = (2, 3, 4, 2, 3, 3), 3
     rng = np.random.default_rng(12)
     temperatures = rng.uniform(-2, 2, (2, 2))
@@ -236,6 +249,7 @@ def test_gradients_of_highway_vi(epsilon, num_policies, filter_gate):
             v0=v0,
             epsilon={"array": jnp.asarray(0.5), None: 1.0}.get(epsilon, epsilon),
             return_actions=not greedy,
+            share_exploration=share,
             **settings,
         )
         return output.value, output.actions
@@ -251,9 +265,12 @@ def test_gradients_of_highway_vi(epsilon, num_policies, filter_gate):
 
 
 @pytest.mark.usefixtures("x64")
-def test_gradients_through_values_and_many_blocks():
+@pytest.mark.parametrize(
+    ("shape", "share"), [((1, 2, 2, 2, 4, 3), False), ((2, 1, 3, 1, 2, 5), True)], ids=str
+)
+def test_gradients_through_values_and_many_blocks(shape, share):
     """Blocks deeper than the map, and cotangents that enter after every block."""
-    shape, blocks, depth = (1, 2, 2, 2, 4, 3), 3, 5
+    blocks, depth = 3, 5
     rng = np.random.default_rng(14)
     args = [jnp.asarray(x) for x in (*random_mdp(15, shape), *rng.uniform(0, 2, (2, blocks)))]
     weights = jnp.asarray(rng.normal(size=(blocks, *shape[:4])))
@@ -268,6 +285,7 @@ def test_gradients_through_values_and_many_blocks():
             alpha=alpha,
             alpha_tilde=alpha_tilde,
             v0=v0,
+            share_exploration=share,
             return_values=True,
             return_actions=True,
         )
@@ -355,14 +373,21 @@ def test_gradients_numerically():
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize("epsilon", [1.0, 0.5, np.float32(0.5)], ids=["1", "0.5", "array"])
-def test_single_precision_stays_single(epsilon):
+def test_single_precision_stays_single(epsilon, share):
     q_reward, kernel, value = (x.astype(np.float32) for x in random_mdp(20, SHAPES[2]))
     mdp = hvin_jax.ConvMDP(q_reward, kernel)
 
     def loss(mdp):
         output = hvin_jax.highway_vi(
-            jax.random.key(0), mdp, num_blocks=2, block_depth=3, v0=value, epsilon=epsilon
+            jax.random.key(0),
+            mdp,
+            num_blocks=2,
+            block_depth=3,
+            v0=value,
+            epsilon=epsilon,
+            share_exploration=share,
         )
         assert output.value.dtype == jnp.float32
         return output.value.sum()

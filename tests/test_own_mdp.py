@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.tree_util import Partial
-from small_mdps import KEY, small_conv
+from small_mdps import KEY, same, small_conv
 
 import hvin_jax
 
@@ -83,6 +83,51 @@ def best_walks(mdp):
         ]
         value = np.array([max(choices[s])[0] for s in states])
     return value, [max(choices[s])[1] for s in states]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class SlowConvMDP:
+    """A batched MDP that has what is required and nothing else."""
+
+    conv: hvin_jax.ConvMDP
+
+    batched = True
+    num_actions = property(lambda self: self.conv.num_actions)
+    value_shape = property(lambda self: self.conv.value_shape)
+
+    def q(self, value):
+        return self.conv.q(value)
+
+    def q_of(self, value, action):
+        return self.conv.q_of(value, action)
+
+    def greedy(self, value):
+        return self.conv.greedy(value)
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_optional_members_change_nothing_but_the_speed(share):
+    conv = small_conv()
+
+    def plan(mdp):
+        output = hvin_jax.highway_vi(
+            KEY(0),
+            mdp,
+            num_blocks=2,
+            block_depth=4,
+            num_policies=2,
+            share_exploration=share,
+            return_values=True,
+            return_actions=True,
+        )
+        return output.value.sum(), output
+
+    grads, output = jax.grad(plan, has_aux=True)(conv)
+    slow_grads, slow_output = jax.grad(plan, has_aux=True)(SlowConvMDP(conv))
+    same(grads, slow_grads.conv)
+    same(output, slow_output)
+    np.testing.assert_array_equal(output.actions, slow_output.actions)
 
 
 def test_all_mdps_satisfy_the_protocol():

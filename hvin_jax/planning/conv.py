@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from hvin_jax.planning import checks, conv_backup
+from hvin_jax.planning.shared_conv import SharedConvMDP
 from hvin_jax.planning.windows import windows
 
 
@@ -101,6 +102,10 @@ class ConvMDP:
             self.kernel, inputs, actions, cotangents, grad.q_reward, grad.kernel
         )
         return value_grad, ConvMDP.tree_unflatten(None, (q_reward_grad, kernel_grad))
+
+    def sharing_actions(self) -> SharedConvMDP:
+        """The form in which all examples take the same actions."""
+        return SharedConvMDP.of(self.q_reward, self.kernel)
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
         """The arrays, for JAX."""

@@ -79,7 +79,7 @@ def follow(
     """Q of chosen actions, layer after layer: actions `[L, B, H, W, O]` to values likewise."""
     size, _, orientations, _, num_actions = kernel.shape
     height = value.shape[1]
-    rows = _rows_by_line(kernel)
+    rows = rows_by_line(kernel)
     ones = jnp.ones((size * orientations,), value.dtype)
 
     def layer(value: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -87,7 +87,7 @@ def follow(
         lines = window_lines(lax.optimization_barrier(value), size)
         products = jnp.zeros((), value.dtype)
         for i in range(size):
-            products += _take(rows[i], index) * lines[:, i : i + height, :, None]
+            products += take(rows[i], index) * lines[:, i : i + height, :, None]
         # A product with ones: the compiler's own sum over a last axis is not vectorised.
         future = jnp.matmul(products, ones, precision=lax.Precision.HIGHEST)
         value = lax.optimization_barrier(reward + future)
@@ -119,7 +119,7 @@ def follow_vjp(
       The cotangent of `inputs[0]`, and the two gradients with this chain's share added.
     """
     size, _, _, _, num_actions = kernel.shape
-    rows = _rows_by_line(kernel)
+    rows = rows_by_line(kernel)
 
     def layer(
         carry: tuple[jax.Array, jax.Array], x: tuple[jax.Array, ...]
@@ -138,7 +138,7 @@ def follow_vjp(
     return value_grad, q_reward_grad, kernel_grad + rows_grad.T.reshape(kernel.shape)
 
 
-def _rows_by_line(kernel: jax.Array) -> jax.Array:
+def rows_by_line(kernel: jax.Array) -> jax.Array:
     """`kernel_rows`, with the lines of the window outermost: `[F, O·A, F·O]`."""
     size, _, orientations, _, actions = kernel.shape
     lines = kernel.reshape(size, size * orientations, orientations * actions)
@@ -162,7 +162,7 @@ def _value_cotangent(rows: jax.Array, index: jax.Array, cotangent: jax.Array) ->
     for i in range(size):
         states = slice(size - 1 - i, size - 1 - i + height)
         for o in range(orientations):
-            lines += _take(rows[i], index[:, states, :, o]) * cotangent[:, states, :, o, None]
+            lines += take(rows[i], index[:, states, :, o]) * cotangent[:, states, :, o, None]
     lines = lax.optimization_barrier(jnp.pad(lines, ((0, 0), (0, 0), (margin, margin), (0, 0))))
     total = jnp.zeros((), rows.dtype)
     for j in range(size):
@@ -189,7 +189,7 @@ def _reward_of(q_reward: jax.Array, actions: jax.Array) -> jax.Array:
     by_state = jnp.moveaxis(actions, 0, -1).reshape(-1, actions.shape[0])
     table = q_reward.reshape(by_state.shape[0], -1)
     states = jnp.arange(by_state.shape[0])[:, None]
-    rewards = _take(table, states, by_state)
+    rewards = take(table, states, by_state)
     return jnp.moveaxis(rewards.reshape(*actions.shape[1:], -1), -1, 0)
 
 
@@ -199,7 +199,7 @@ def _add_at(q_reward_grad: jax.Array, actions: jax.Array, cotangents: jax.Array)
     amounts = jnp.moveaxis(cotangents, 0, -1).reshape(by_state.shape)
     states = jnp.arange(by_state.shape[0])[:, None]
     table = q_reward_grad.reshape(by_state.shape[0], -1)
-    return _add(table, amounts, states, by_state).reshape(q_reward_grad.shape)
+    return add_to(table, amounts, states, by_state).reshape(q_reward_grad.shape)
 
 
 def _add_outer_products(
@@ -212,7 +212,7 @@ def _add_outer_products(
     def whole(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         rows, index, cotangent = x
         updates = cotangent[:, :, None] * rows[:, None, :]
-        return _add(rows_grad, updates.reshape(-1, length), index.reshape(-1))
+        return add_rows(rows_grad, updates.reshape(-1, length), index.reshape(-1))
 
     def in_parts(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         part = _divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
@@ -223,10 +223,28 @@ def _add_outer_products(
     return lax.platform_dependent(rows_grad, *flat, cpu=in_parts, default=whole)
 
 
-# Indices are made by this library and known to be valid: neither clipped nor wrapped.
-def _take(table: jax.Array, *index: jax.Array) -> jax.Array:
+def take(table: jax.Array, *index: jax.Array) -> jax.Array:
+    """`table[index]`, for indices made by this library: neither clipped nor wrapped."""
     return table.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def _add(table: jax.Array, updates: jax.Array, *index: jax.Array) -> jax.Array:
+def add_to(table: jax.Array, updates: jax.Array, *index: jax.Array) -> jax.Array:
+    """`table`, with `updates` added at indices made by this library."""
     return table.at[index].add(updates, mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def add_rows(table: jax.Array, rows: jax.Array, index: jax.Array) -> jax.Array:
+    """`table[index[n]] += rows[n]` for all n; `[R, C]`, `[N, C]` and `[N]`.
+
+    Written in the form that the compiler would bring it to, at the price of a copy of all rows.
+    """
+    dimensions = lax.ScatterDimensionNumbers(
+        update_window_dims=(1, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=(0,)
+    )
+    return lax.scatter_add(
+        table,
+        index[:, None],
+        rows[:, None],
+        dimensions,
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )

@@ -37,6 +37,12 @@ class MDP(Protocol):
       all values `[L, ...]`;
     * `follow_vjp(inputs, actions, cotangents, grad)`: its pull-back, where `inputs` `[L, ...]` are
       the values that each step started from and `grad` accumulates the gradient of the MDP.
+
+    A batched type may also have a form that is faster when all examples take the same actions:
+
+    * `sharing_actions()`: a pytree made differentiably from this one, with `num_actions`, `follow`
+      and `follow_vjp` as above, where action maps have no batch axis; `batched` is False and
+      `value_shape` the shape of an action map.
     """
 
     @property
@@ -111,6 +117,12 @@ def follow_vjp(
 
     start = (jnp.zeros_like(inputs[0]), grad)
     return lax.scan(step, start, (inputs, actions, cotangents), reverse=True)[0]
+
+
+def sharing_actions(mdp: Any) -> Any:
+    """The MDP's own form for actions that all examples share, or the MDP if it has none."""
+    special: Callable[[], Any] | None = getattr(mdp, "sharing_actions", None)
+    return mdp if special is None else special()
 
 
 def _add_gradients(x: jax.Array, y: jax.Array) -> jax.Array:
