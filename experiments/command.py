@@ -12,7 +12,7 @@ from ml_collections import ConfigDict, config_flags
 
 from experiments import launch
 from experiments.console import quiet_libraries, say
-from experiments.exits import readable_errors
+from experiments.exits import readable_errors, stop_signals
 from hvin_jax.report.results import scores_table
 from hvin_jax.tasks.maze_data import SPLITS
 from hvin_jax.training import batches, workdir
@@ -40,6 +40,9 @@ _SPLIT = flags.DEFINE_enum("split", "test", SPLITS, "With --mode=eval: which maz
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where data are kept once they are made.")
 _CPU_DEVICES = flags.DEFINE_integer(
     "cpu_devices", 0, "Without an accelerator: over how many devices to split; 0: one per core."
+)
+_PARENT = flags.DEFINE_integer(
+    "parent", 0, "The process that starts this one: when it is gone, save and stop."
 )
 
 
@@ -119,7 +122,8 @@ def _train(command: Command) -> None:
             workdir.claim(folder, config.to_dict())
             if _START_FROM.value:
                 workdir.start_from(folder, pathlib.Path(_START_FROM.value))
-            last = launch.train(task, settings, folder)
+            with stop_signals(_PARENT.value) as asked:
+                last = launch.train(task, settings, folder, asked_to_stop=asked)
             if _MODE.value == "train":
                 return
             launch.finish(task, settings, folder, last)

@@ -18,7 +18,6 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from experiments.console import Console, bar, say
-from experiments.exits import stop_signals
 from hvin_jax.models import make_model
 from hvin_jax.planner import Planner, save_planner
 from hvin_jax.report.cards import card_text
@@ -136,14 +135,15 @@ def use_cpu_cores(count: int) -> None:
     jax.config.update("jax_num_cpu_devices", count or os.cpu_count() or 1)
 
 
-def check(config: ConfigDict) -> None:
+def check(config: ConfigDict) -> Settings:
     """Raises for what is wrong with a configuration, as far as it shows before there are data."""
     num_examples = config.train.batch_size if config.data.file else config.data.train
-    Settings(config, num_examples)
+    settings = Settings(config, num_examples)
     model = model_of(config, get_mechanism(config.data.mechanism))
     maze = jnp.zeros((1, config.data.size, config.data.size))
     goal = jnp.zeros((*maze.shape, model.num_orientations))
     jax.eval_shape(lambda: model.init(jax.random.key(0), maze, goal, train=False))
+    return settings
 
 
 def model_of(config: ConfigDict, mechanism: Mechanism) -> Any:
@@ -160,8 +160,16 @@ def model_settings(config: ConfigDict, mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
+def train(
+    task: Task, settings: Settings, folder: pathlib.Path, *, asked_to_stop: Callable[[], bool]
+) -> Snapshot:
     """Trains, or goes on training, in a folder that is locked and claimed.
+
+    Args:
+      task: what is trained.
+      settings: how.
+      folder: of the run.
+      asked_to_stop: looked at after each step.
 
     Returns:
       The last snapshot.
@@ -219,7 +227,7 @@ def train(task: Task, settings: Settings, folder: pathlib.Path) -> Snapshot:
         feed = batches.FEEDS[settings.feed](task.train, indices)
     else:  # on the host, which is where batches are streamed from
         feed = batches.batches_streamed(task.train, indices, task.collate)
-    with contextlib.closing(console), stop_signals() as asked_to_stop:
+    with contextlib.closing(console):
         last = loop.fit(
             snapshot,
             settings.plan,
