@@ -13,16 +13,23 @@ from ml_collections import ConfigDict, config_flags
 from experiments import launch
 from experiments.console import quiet_libraries, say
 from experiments.exits import readable_errors, stop_signals
+from experiments.seeds import folder_of, parse_seeds, train_seeds
 from hvin_jax.report.results import scores_table
 from hvin_jax.tasks.maze_data import SPLITS
-from hvin_jax.training import batches, workdir
+from hvin_jax.training import batches, devices, workdir
+from hvin_jax.training.checkpoints import Snapshot
 from hvin_jax.training.state import Params
-from hvin_jax.training.step import Forward
+from hvin_jax.training.step import Forward, make_eval_step
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "What to train: a file of experiments/configs, see there."
 )
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; by default runs/NAME.")
+_SEEDS = flags.DEFINE_list(
+    "seeds",
+    None,
+    "Train these seeds together, each as --config.seed=SEED --workdir=WORKDIR-seedSEED would.",
+)
 _MODE = flags.DEFINE_enum(
     "mode",
     "both",
@@ -110,14 +117,15 @@ def _train(command: Command) -> None:
     if config is None:
         sys.exit(f"{command.name}: --config is missing, for instance {command.example}")
     folder = pathlib.Path(_WORKDIR.value or f"runs/{config.name}")
+    if _SEEDS.value is not None:
+        _train_seeds(command, config, folder)
+        return
     with readable_errors(command.name), workdir.locked(folder):
         workdir.check_owner(folder, config.to_dict())
         if (folder / "result.json").exists():
             say(f"{folder} is complete")
         else:
-            with readable_errors(command.name, ValueError, TypeError, ImportError):
-                launch.check(config)
-                task, settings = command.prepare(config, pathlib.Path(_DATA_DIR.value))
+            task, settings = _prepare(command, config)
             # Not before everything is known to be right: a folder serves one configuration only.
             workdir.claim(folder, config.to_dict())
             if _START_FROM.value:
@@ -128,6 +136,35 @@ def _train(command: Command) -> None:
                 return
             launch.finish(task, settings, folder, last)
         _show(command, folder)
+
+
+def _train_seeds(command: Command, config: ConfigDict, prefix: pathlib.Path) -> None:
+    def finish(
+        task: launch.Task, settings: launch.Settings, folder: pathlib.Path, last: Snapshot
+    ) -> None:
+        if _MODE.value == "both":
+            launch.finish(task, settings, folder, last)
+            _show(command, folder)
+
+    with readable_errors(command.name, ValueError):
+        if _START_FROM.value:
+            raise ValueError("--start_from is for a single seed")
+        folders = {seed: folder_of(prefix, seed) for seed in parse_seeds(_SEEDS.value or [])}
+    with readable_errors(command.name):
+        train_seeds(
+            command.name,
+            config,
+            folders,
+            prepare=lambda: _prepare(command, config),
+            finish=finish,
+            parent=_PARENT.value,
+        )
+
+
+def _prepare(command: Command, config: ConfigDict) -> tuple[launch.Task, launch.Settings]:
+    with readable_errors(command.name, ValueError, TypeError, ImportError):
+        launch.check(config)
+        return command.prepare(config, pathlib.Path(_DATA_DIR.value))
 
 
 def _show(command: Command, folder: pathlib.Path) -> None:
@@ -150,7 +187,11 @@ def _evaluate(command: Command) -> None:
         raise ValueError(f"{_DATA.value} has no {_SPLIT.value} mazes")
     batch = 32 * jax.device_count()
     _, scores = launch.test_policy(
-        trained.forward, trained.params, trained.split, batch, trained.collate
+        devices.pmap_eval_step(make_eval_step(trained.forward)),
+        trained.params,
+        trained.split,
+        batch,
+        trained.collate,
     )
     say(scores_table(scores))
     out = pathlib.Path(source) / f"eval-{pathlib.Path(_DATA.value).stem}-{_SPLIT.value}.json"
