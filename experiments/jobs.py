@@ -129,7 +129,7 @@ class Job:
 def _read_config(name: str) -> ConfigDict:
     """Calls `get_config` of FILE or FILE:ARGUMENT, as the flag --config does."""
     path, *argument = name.split(":", 1)
-    return runpy.run_path(str(ROOT / path))["get_config"](*argument)
+    return runpy.run_path(str(ROOT / path))["get_config"](*argument).lock()
 
 
 def share_devices(jobs: Iterable[Job], seeds: int) -> list[Job]:

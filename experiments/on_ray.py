@@ -37,7 +37,7 @@ from ray import tune
 from experiments.exits import BUSY, STOPPED
 from experiments.jobs import ELSEWHERE, FINISHED, Job
 from experiments.trials_table import Row, TrialsTable
-from hvin_jax.training.workdir import read_metrics
+from hvin_jax.training.workdir import is_locked, locked, read_metrics
 
 LOOPBACK = "127.0.0.1"
 # So long a run whose process was orphaned a moment ago has to save and to let go of its folder.
@@ -229,14 +229,16 @@ def _ray(options: Options) -> Iterator[None]:
             **quiet,
         )
         with contextlib.closing(_Connection()):
-            there = ray.cluster_resources()
-            for what, wanted in (("GPU", options.gpus), ("CPU", options.cpus)):
-                if wanted > there.get(what, 0):
-                    raise ValueError(
-                        f"a trial is to have {wanted:g} {what}s, but this machine has "
-                        f"{there.get(what, 0):g}"
-                    )
+            check_room(ray.cluster_resources(), options)
             yield
+
+
+def check_room(there: Mapping[str, float], options: Options) -> None:
+    """Raises `ValueError` if a trial needs more than there is, for which Ray would wait forever."""
+    for what, wanted in (("GPU", options.gpus), ("CPU", options.cpus)):
+        has = there.get(what, 0)
+        if wanted > has:
+            raise ValueError(f"a trial is to have {wanted:g} {what}s, but this machine has {has:g}")
 
 
 class _Connection:
@@ -248,14 +250,17 @@ class _Connection:
 def _scratch(results: pathlib.Path) -> Iterator[pathlib.Path]:
     """A folder for Tune beside the runs, where all nodes see it; removed afterwards."""
     parent = results / ".tune"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = pathlib.Path(tempfile.mkdtemp(dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            parent.rmdir()
+    for left_over in parent.glob("*"):  # by a driver that was killed
+        if not is_locked(left_over):
+            shutil.rmtree(left_over, ignore_errors=True)
+    folder = parent / f"{os.getpid()}-{time.time_ns()}"
+    with locked(folder):
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                parent.rmdir()
 
 
 @contextlib.contextmanager
