@@ -14,16 +14,23 @@ from ml_collections import ConfigDict, config_flags
 from experiments import launch
 from experiments.console import announce, quiet_libraries, say
 from experiments.exits import ending_at_once, readable_errors, stop_signals
+from experiments.seeds import folder_of, parse_seeds, train_seeds
 from hvin_jax.report.results import scores_table
 from hvin_jax.tasks.maze_data import SPLITS
-from hvin_jax.training import batches, hosts, workdir
+from hvin_jax.training import batches, devices, hosts, workdir
+from hvin_jax.training.checkpoints import Snapshot
 from hvin_jax.training.state import Params
-from hvin_jax.training.step import Forward
+from hvin_jax.training.step import Forward, make_eval_step
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "What to train: a file of experiments/configs, see there."
 )
 _WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; by default runs/NAME.")
+_SEEDS = flags.DEFINE_list(
+    "seeds",
+    None,
+    "Train these seeds together, each as --config.seed=SEED --workdir=WORKDIR-seedSEED would.",
+)
 _MODE = flags.DEFINE_enum(
     "mode",
     "both",
@@ -51,6 +58,9 @@ _COORDINATOR = flags.DEFINE_string(
 )
 _NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "How many they are.")
 _PROCESS_ID = flags.DEFINE_integer("process_id", None, "Which of them this is, from 0.")
+_PARENT = flags.DEFINE_integer(
+    "parent", 0, "The process that starts this one: when it is gone, save and stop."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +136,8 @@ def _join() -> None:
         raise ValueError("--coordinator, --num_processes and --process_id belong together")
     if _MODE.value == "eval":
         raise ValueError("--mode=eval runs in one process")
+    if _SEEDS.value is not None:
+        raise ValueError("--seeds trains in one process: --coordinator is for a single seed")
     try:
         hosts.join(coordinator, num_processes, process_id)
     except RuntimeError as error:
@@ -137,6 +149,9 @@ def _train(command: Command) -> None:
     if config is None:
         sys.exit(f"{command.name}: --config is missing, for instance {command.example}")
     folder = pathlib.Path(_WORKDIR.value or f"runs/{config.name}")
+    if _SEEDS.value is not None:
+        _train_seeds(command, config, folder)
+        return
     # Of several processes the first one holds the folder.
     hold = workdir.locked(folder) if hosts.is_first() else contextlib.nullcontext()
     with readable_errors(command.name), hold:
@@ -145,25 +160,50 @@ def _train(command: Command) -> None:
         if hosts.as_the_first((folder / "result.json").exists()):
             announce(f"{folder} is complete")
         else:
-            with readable_errors(command.name, ValueError, TypeError, ImportError):
-                launch.check(config)
-                task, settings = hosts.first_before_others(
-                    lambda: command.prepare(config, pathlib.Path(_DATA_DIR.value)), "data"
-                )
+            task, settings = hosts.first_before_others(lambda: _prepare(command, config), "data")
             # Not before everything is known to be right: a folder serves one configuration only.
             if hosts.is_first():
                 workdir.claim(folder, config.to_dict())
                 if _START_FROM.value:
                     workdir.start_from(folder, pathlib.Path(_START_FROM.value))
             hosts.wait_for_all("claimed")
-            with stop_signals() as asked_to_stop:
-                last = launch.train(task, settings, folder, asked_to_stop)
+            with stop_signals(_PARENT.value) as asked:
+                last = launch.train(task, settings, folder, asked_to_stop=asked)
             if _MODE.value == "train":
                 return
             launch.finish(task, settings, folder, last)
             hosts.wait_for_all("finished")
         if hosts.is_first():
             _show(command, folder)
+
+
+def _train_seeds(command: Command, config: ConfigDict, prefix: pathlib.Path) -> None:
+    def finish(
+        task: launch.Task, settings: launch.Settings, folder: pathlib.Path, last: Snapshot
+    ) -> None:
+        if _MODE.value == "both":
+            launch.finish(task, settings, folder, last)
+            _show(command, folder)
+
+    with readable_errors(command.name, ValueError):
+        if _START_FROM.value:
+            raise ValueError("--start_from is for a single seed")
+        folders = {seed: folder_of(prefix, seed) for seed in parse_seeds(_SEEDS.value or [])}
+    with readable_errors(command.name):
+        train_seeds(
+            command.name,
+            config,
+            folders,
+            prepare=lambda: _prepare(command, config),
+            finish=finish,
+            parent=_PARENT.value,
+        )
+
+
+def _prepare(command: Command, config: ConfigDict) -> tuple[launch.Task, launch.Settings]:
+    with readable_errors(command.name, ValueError, TypeError, ImportError):
+        launch.check(config)
+        return command.prepare(config, pathlib.Path(_DATA_DIR.value))
 
 
 def _show(command: Command, folder: pathlib.Path) -> None:
@@ -186,7 +226,11 @@ def _evaluate(command: Command) -> None:
         raise ValueError(f"{_DATA.value} has no {_SPLIT.value} mazes")
     batch = 32 * jax.device_count()
     _, scores = launch.test_policy(
-        trained.forward, trained.params, trained.split, batch, trained.collate
+        devices.pmap_eval_step(make_eval_step(trained.forward)),
+        trained.params,
+        trained.split,
+        batch,
+        trained.collate,
     )
     say(scores_table(scores))
     out = pathlib.Path(source) / f"eval-{pathlib.Path(_DATA.value).stem}-{_SPLIT.value}.json"

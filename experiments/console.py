@@ -27,6 +27,7 @@ class Console:
         num_steps: int,
         actions: tuple[str, ...],
         say: Callable[[str], None],
+        label: str = "",
     ) -> None:
         """Continues the logs of a run.
 
@@ -36,6 +37,7 @@ class Console:
           num_steps: how many there will be.
           actions: the names of the actions.
           say: prints a line.
+          label: what the bar begins with.
         """
         self.log = MetricsLog(folder, resume_step=first_step)
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first_step + 1)
@@ -43,7 +45,7 @@ class Console:
             total=num_steps,
             initial=first_step,
             unit=" steps",
-            desc="training",
+            desc=f"{label}training",
             disable=not sys.stderr.isatty(),
             dynamic_ncols=True,
         )

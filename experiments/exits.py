@@ -20,8 +20,12 @@ STOPPED = 128 + signal.SIGTERM
 
 
 @contextlib.contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Turns the first SIGTERM or SIGINT into a wish that the loop looks at."""
+def stop_signals(parent: int = 0) -> Iterator[Callable[[], bool]]:
+    """Turns the first SIGTERM or SIGINT into a wish that the loop looks at.
+
+    Args:
+      parent: if not 0, the process that started this one; its end is such a wish, too.
+    """
     asked: list[int] = []
 
     def ask(number: int, _: object) -> None:
@@ -31,7 +35,7 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(asked) or (parent > 0 and os.getppid() != parent)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

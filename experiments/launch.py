@@ -7,6 +7,7 @@ validation is tested, and results, pictures and the planner are written.
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 from collections.abc import Callable, Mapping
@@ -40,7 +41,8 @@ from hvin_jax.training.evaluation import (
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import Params, create_state
-from hvin_jax.training.step import Decisions, Forward, make_eval_step, make_train_step
+from hvin_jax.training.step import Decisions, EvalStep, Forward, make_eval_step, make_train_step
+from hvin_jax.training.together import Place
 
 SELECT = ("optimality", "success")
 
@@ -82,6 +84,11 @@ class Task:
     collate: batches.Collate | None = None
     planner_params: Callable[[Params], Params] = lambda params: params
     write_more: Callable[[pathlib.Path, Params, Decisions], None] = lambda *_: None
+
+    @functools.cached_property
+    def eval_step(self) -> EvalStep:
+        """One for validation and test, so that it is compiled once."""
+        return devices.pmap_eval_step(make_eval_step(self.forward))
 
 
 class Settings:
@@ -135,14 +142,15 @@ def use_cpu_cores(count: int) -> None:
     jax.config.update("jax_num_cpu_devices", count or os.cpu_count() or 1)
 
 
-def check(config: ConfigDict) -> None:
+def check(config: ConfigDict) -> Settings:
     """Raises for what is wrong with a configuration, as far as it shows before there are data."""
     num_examples = config.train.batch_size if config.data.file else config.data.train
-    Settings(config, num_examples)
+    settings = Settings(config, num_examples)
     model = model_of(config, get_mechanism(config.data.mechanism))
     maze = jnp.zeros((1, config.data.size, config.data.size))
     goal = jnp.zeros((*maze.shape, model.num_orientations))
     jax.eval_shape(lambda: model.init(jax.random.key(0), maze, goal, train=False))
+    return settings
 
 
 def model_of(config: ConfigDict, mechanism: Mechanism) -> Any:
@@ -160,7 +168,12 @@ def model_settings(config: ConfigDict, mechanism: Mechanism) -> dict[str, Any]:
 
 
 def train(
-    task: Task, settings: Settings, folder: pathlib.Path, asked_to_stop: Callable[[], bool]
+    task: Task,
+    settings: Settings,
+    folder: pathlib.Path,
+    *,
+    asked_to_stop: Callable[[], bool],
+    place: Place | None = None,
 ) -> Snapshot:
     """Trains, or goes on training, in a folder that is locked and claimed.
 
@@ -169,11 +182,17 @@ def train(
       settings: how.
       folder: of the run.
       asked_to_stop: looked at before each step.
+      place: of this run among several that train together.
 
     Returns:
       The last snapshot.
     """
     config, is_first = settings.config, hosts.is_first()
+    label = f"seed {config.seed}: " if place else ""
+
+    def tell(text: str) -> None:
+        announce(f"{label}{text}")
+
     params_key, noise_key = jax.random.split(jax.random.key(config.seed))
     step = make_train_step(
         task.forward, settings.objective, settings.optimizer, axis_name=devices.BATCH_AXIS
@@ -182,11 +201,10 @@ def train(
     if config.eval.valid_mazes:
         part = slice(config.eval.valid_mazes)
         valid = Split(valid.data[part], {name: x[part] for name, x in valid.arrays.items()})
-    eval_step = devices.pmap_eval_step(make_eval_step(task.forward))
 
     def validate(params: Params) -> Evaluation:
         made = decisions(
-            eval_step,
+            task.eval_step,
             params,
             valid.arrays,
             batch_size=settings.eval_batch_size,
@@ -205,26 +223,28 @@ def train(
         seconds=jnp.zeros(()),
     )
     checkpoints = Checkpoints(folder / "checkpoints")
-    restored = checkpoints.restore(fresh, announce)
+    restored = checkpoints.restore(fresh, tell)
     snapshot = devices.replicate(fresh if restored is None else restored)
     first_step = int(snapshot.state.step)
     if restored is not None:
-        announce(f"resuming after step {first_step} of {settings.plan.num_steps}")
+        tell(f"resuming after step {first_step} of {settings.plan.num_steps}")
     if jax.process_count() > 1:
-        announce(
+        tell(
             f"{jax.process_count()} processes, {jax.device_count()} devices: batches of "
             f"{settings.batch_size}, {settings.batch_size // jax.device_count()} a device"
         )
     if is_first:
         commit = git_commit(pathlib.Path(__file__).parent)
-        workdir.note_sitting(folder, first_step=first_step, commit=commit)
+        together = place.num_runs if place else 1
+        workdir.note_sitting(folder, first_step=first_step, commit=commit, together=together)
     console = (
         Console(
             folder,
             first_step=first_step,
             num_steps=settings.plan.num_steps,
             actions=valid.data.mechanism.actions,
-            say=announce,
+            say=tell,
+            label=label,
         )
         if is_first
         else Silence()
@@ -243,7 +263,7 @@ def train(
         last = loop.fit(
             snapshot,
             settings.plan,
-            train_step=devices.pmap_train_step(step),
+            train_step=place.train_step(step) if place else devices.pmap_train_step(step),
             batches=feed,
             validate=validate,
             score=settings.score,
@@ -258,14 +278,13 @@ def train(
 
 
 def test_policy(
-    forward: Forward,
+    eval_step: EvalStep,
     params: Params,
     split: Split,
     batch_size: int,
     collate: batches.Collate | None,
 ) -> tuple[Decisions, dict[str, Any]]:
     """What a model decides on some mazes, and its scores as they stand in `result.json`."""
-    eval_step = devices.pmap_eval_step(make_eval_step(forward))
     with bar(len(split.data), "testing") as progress:
         made = decisions(
             eval_step,
@@ -286,7 +305,7 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
     """Tests the best model and writes the planner, the pictures and, at the end, `result.json`."""
     config, best = settings.config, last.best
     made, scores = test_policy(
-        task.forward, best.params, task.test, settings.eval_batch_size, task.collate
+        task.eval_step, best.params, task.test, settings.eval_batch_size, task.collate
     )
     if not hosts.is_first():
         return

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from absl import app, flags
-from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
-from experiments.console import quiet_libraries, say
+from experiments.console import quiet_libraries
 from experiments.data import configured_mazes
+from experiments.page import Page, depths, finished_groups
 from experiments.studies import COST, MODELS, STUDIES, cells_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
@@ -25,15 +25,7 @@ from hvin_jax.report.entropy import latent_action_entropy
 from hvin_jax.report.figures import spl_figure
 from hvin_jax.report.paper_numbers import TITLES, paper_quantity
 from hvin_jax.report.runs import Group, Run
-from hvin_jax.report.tables import (
-    Table,
-    markdown,
-    provenance_table,
-    rates_table,
-    write_table,
-    write_text,
-)
-from hvin_jax.tasks.drawing import save_figure
+from hvin_jax.report.tables import provenance_table
 from hvin_jax.tasks.maze_data import MazeData
 
 _NAME = flags.DEFINE_list(
@@ -45,45 +37,6 @@ _SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size 
 _SEEDS = flags.DEFINE_list("seeds", ["0", "1", "2"], "Runs of which seeds to use.")
 _RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where mazes are kept once they are made.")
-
-
-class Page:
-    """The report of one study: what it says and what it is called."""
-
-    def __init__(self, folder: pathlib.Path, name: str) -> None:
-        """Collects tables and figures for `folder/name.md`."""
-        self._folder, self._name = folder, name
-        self._parts = [f"# {name}\n"]
-
-    def text(self, text: str) -> None:
-        """Adds a paragraph."""
-        self._parts.append(text + "\n")
-
-    def table(self, table: Table, caption: str, suffix: str = "") -> None:
-        """Adds a table, and writes it as CSV if it has a suffix."""
-        self._parts += [f"{caption}\n", markdown(table)]
-        if suffix:
-            write_table(table, self._folder / f"{self._name}-{suffix}.csv")
-
-    def figure(self, figure: Figure, caption: str, suffix: str) -> None:
-        """Adds a figure."""
-        for kind in ("png", "svg"):
-            save_figure(figure, self._folder / f"{self._name}-{suffix}.{kind}")
-        self._parts.append(f"![{caption}]({self._name}-{suffix}.png)\n")
-
-    def write(self) -> None:
-        """Writes the page."""
-        path = self._folder / f"{self._name}.md"
-        write_text(path, "\n".join(self._parts))
-        say(str(path))
-
-
-def depths(page: Page, groups: Sequence[Group]) -> None:
-    """Success and optimality rates of all models over depths and SPL ranges."""
-    for size in sorted({group.size for group in groups}):
-        for metric, words in (("success_rate", "Success"), ("optimality_rate", "Optimality")):
-            caption = f"{words} rates in %, {size}×{size}, mean ± std over seeds:"
-            page.table(rates_table(groups, metric, size), caption, f"{metric}-{size}")
 
 
 def best_depth(page: Page, groups: Sequence[Group]) -> None:
@@ -201,18 +154,6 @@ def test_mazes(run: Run, count: int) -> MazeData:
     return configured_mazes(data, pathlib.Path(_DATA_DIR.value)).test[:count]
 
 
-def finished_groups(
-    name: str, scale: str, seeds: Sequence[int], folder: pathlib.Path
-) -> list[Group]:
-    """The cells of a study that have at least one finished run."""
-    runs: dict[tuple[str, int, int, str], list[Run]] = {}
-    for cell in cells_of(scale, name, seeds):
-        key = (cell.model, cell.size, cell.depth, cell.variant)
-        if run := Run.load(folder / cell.name):
-            runs.setdefault(key, []).append(run)
-    return [Group(*key, tuple(of_cell)) for key, of_cell in runs.items()]
-
-
 def main(argv: list[str]) -> None:
     """Runs the command; mistakes of the user end it with one sentence and exit code 1."""
     if len(argv) > 1:
@@ -229,9 +170,12 @@ def main(argv: list[str]) -> None:
             page.write()
             continue
         try:
-            groups = finished_groups(name, _SCALE.value, [int(x) for x in _SEEDS.value], folder)
+            cells = cells_of(_SCALE.value, name, [int(x) for x in _SEEDS.value])
         except ValueError as error:
             sys.exit(f"report: {error}")
+        groups = finished_groups(
+            {folder / x.name: (x.model, x.size, x.depth, x.variant) for x in cells}
+        )
         if not groups:
             if not everything:
                 sys.exit(f"report: no run of {name} has finished in {folder}")

@@ -4,9 +4,11 @@ A cell's folder is named after what it trains, so studies share the runs that th
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Iterable, Mapping
 
 from experiments.configs.base import FAST_RECIPE
+from experiments.jobs import Job
 
 # The study that measures instead of training: `python -m experiments.cost`.
 COST = "cost"
@@ -55,32 +57,37 @@ class Cell:
     @property
     def name(self) -> str:
         """The name of the folder."""
-        variant = f"-{self.variant}" if self.variant else ""
-        return f"{self.model}-{self.size}-{self.depth}{variant}-seed{self.seed}"
+        return f"{self._name}-seed{self.seed}"
 
     @property
-    def command(self) -> str:
-        """The training command, a module of `experiments`."""
-        return "vizdoom" if self.variant == VIEWS else "maze"
+    def _name(self) -> str:
+        variant = f"-{self.variant}" if self.variant else ""
+        return f"{self.model}-{self.size}-{self.depth}{variant}"
 
-    def flags(self, scale: str) -> list[str]:
-        """The flags of the command that make this run.
+    def job(self, scale: str, results: pathlib.Path) -> Job:
+        """The job that makes this run.
 
         Args:
           scale: "paper" or "cpu", the configuration file.
+          results: the folder of the runs' folders.
         """
+        views = self.variant == VIEWS
         config = f"experiments/configs/{scale}.py:{self.model}-{self.size}-{self.depth}"
-        if self.variant == VIEWS:
+        if views:
             config = f"experiments/configs/vizdoom_{scale}.py:{self.model}-{self.depth}"
-        changes = {"seed": self.seed, **VARIANTS[self.variant]}
-        return [f"--config={config}", *(f"--config.{k}={v}" for k, v in changes.items())]
-
-    @property
-    def extends(self) -> "Cell | None":
-        """The cell whose finished run this one goes on from."""
-        if self.variant not in EXTENDS:
-            return None
-        return dataclasses.replace(self, variant=EXTENDS[self.variant])
+        shorter = None
+        if self.variant in EXTENDS:
+            shorter = dataclasses.replace(self, variant=EXTENDS[self.variant])
+        return Job(
+            name=self._name,
+            seeds=(self.seed,),
+            config=config,
+            changes=VARIANTS[self.variant],
+            results=results,
+            command="vizdoom" if views else "maze",
+            extends="" if shorter is None else shorter._name,
+            variant=self.variant,
+        )
 
 
 def _grid(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pathlib
 import shutil
 
 import numpy as np
@@ -144,10 +145,9 @@ def test_every_row_of_the_paper_has_a_cell():
 
 def test_names_of_cells_are_unique_and_stable():
     assert Cell("highway_vin", 15, 100, "np2", 1).name == "highway_vin-15-100-np2-seed1"
-    assert Cell("vin", 15, 20).flags("cpu")[:2] == [
-        "--config=experiments/configs/cpu.py:vin-15-20",
-        "--config.seed=0",
-    ]
+    job = Cell("vin", 15, 20).job("cpu", pathlib.Path("results"))
+    assert job.config == "experiments/configs/cpu.py:vin-15-20"
+    assert job.folders == [pathlib.Path("results/vin-15-20-seed0")]
     for scale, studies in STUDIES.items():
         for name in studies:
             cells = cells_of(scale, name, [0, 1])

@@ -1,6 +1,7 @@
 """The training command from views, from end to end, and the walk of what it trained."""
 
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -157,8 +158,9 @@ def test_study():
     cell = Cell("highway_vin", 15, 100, "views")
     assert cell in cells_of("paper", "vizdoom")
     assert cell in cells_of("cpu", "vizdoom")
-    assert cell.command == "vizdoom"
-    assert cell.flags("cpu")[0] == "--config=experiments/configs/vizdoom_cpu.py:highway_vin-100"
+    job = cell.job("cpu", pathlib.Path("results"))
+    assert job.command == "vizdoom"
+    assert job.config == "experiments/configs/vizdoom_cpu.py:highway_vin-100"
     test = {"ranges": [{"low": 60, "high": 100, "count": 5, "success_rate": 0.5}]}
     group = Group("highway_vin", 15, 100, "views", (Run(None, {"test": test}),))
     row = rates_table([group], "success_rate", 15)[1]

@@ -4,24 +4,49 @@ State and parameters go in and come out unstacked (`in_axes=None`); batches carr
 the devices of this process. The same code runs on one CPU, on many GPUs and on many machines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from hvin_jax.training.step import EvalStep, TrainStep
+from hvin_jax.training.objective import Batch
+from hvin_jax.training.state import TrainState
+from hvin_jax.training.step import EvalStep, StepMetrics, TrainStep
 
 # The axis over which batches are split; `make_train_step` needs its name.
 BATCH_AXIS = "batch"
 Devices = Sequence[jax.Device] | None
+# A step of each of several runs.
+TrainSteps = Callable[
+    [Sequence[TrainState], Sequence[Batch]], Sequence[tuple[TrainState, StepMetrics]]
+]
 
 
 def pmap_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
     """Splits a step made with `axis_name=BATCH_AXIS` over devices (all); the state is donated."""
     return jax.pmap(
         step,
+        axis_name=BATCH_AXIS,
+        in_axes=(None, 0),
+        out_axes=None,
+        donate_argnums=0,
+        devices=devices,
+    )
+
+
+def pmap_train_steps(step: TrainStep, devices: Devices = None) -> TrainSteps:
+    """Splits the steps of several runs, made as one computation, over devices (all)."""
+
+    def steps(states: Sequence[TrainState], batches: Sequence[Batch]) -> list[Any]:
+        together = jax.tree.map(lambda *parts: jnp.stack(parts), *zip(states, batches, strict=True))
+        made = jax.vmap(step)(*together)
+        return [jax.tree.map(lambda x, run=run: x[run], made) for run in range(len(states))]
+
+    return jax.pmap(
+        steps,
         axis_name=BATCH_AXIS,
         in_axes=(None, 0),
         out_axes=None,

@@ -28,7 +28,8 @@ RESULT_SCHEMA = {
     "name": "of the configuration",
     "config": "the whole configuration",
     "sittings": "list of {first_step, commit}: the git commit of the code that made the steps from "
-    "there on, -dirty if it had changes, null outside of a repository",
+    "there on, -dirty if it had changes, null outside of a repository; and {together}, the "
+    "number of seeds that one process trained together, if there were several",
     "versions": "of Python, hvin_jax and the packages it stands on",
     "device": "kind and number of devices",
     "num_params": "number of parameters of the model",
@@ -184,10 +185,13 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, Any]]:
     return _read_lines(folder / "metrics.jsonl")
 
 
-def note_sitting(folder: pathlib.Path, *, first_step: int, commit: str | None) -> None:
-    """Notes that a process has taken up the run."""
+def note_sitting(
+    folder: pathlib.Path, *, first_step: int, commit: str | None, together: int = 1
+) -> None:
+    """Notes that a process has taken up the run, with so many runs together."""
+    company = {"together": together} if together > 1 else {}
     with (folder / "sittings.jsonl").open("a") as file:
-        file.write(json.dumps({"first_step": first_step, "commit": commit}) + "\n")
+        file.write(json.dumps({"first_step": first_step, "commit": commit, **company}) + "\n")
 
 
 def read_sittings(folder: pathlib.Path) -> list[dict[str, Any]]:

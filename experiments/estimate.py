@@ -1,0 +1,92 @@
+"""How long jobs will take: measured on finished runs where there are any, else by counting."""
+
+import dataclasses
+import json
+import math
+import pathlib
+import statistics
+from collections.abc import Iterable
+
+from ml_collections import ConfigDict
+
+from experiments.jobs import FINISHED, Job
+from hvin_jax.training.workdir import read_metrics
+
+# Operations a second where nothing has been measured: what a CPU core does on a highway VIN of the
+# studies' size, and a guess for a GPU.
+CPU_SPEED, GPU_SPEED = 1e11, 5e12
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What is left to do of a job.
+
+    Attributes:
+      steps: training steps of all its seeds.
+      seconds: how long they take.
+      source: where that is known from.
+    """
+
+    steps: int
+    seconds: float
+    source: str
+
+
+def operations(config: ConfigDict) -> float:
+    """Operations (additions and multiplications) of one training step, roughly.
+
+    Every layer convolves every map to all latent actions, and the backward pass costs twice as
+    much as the forward pass. Exploring layers look one kernel up instead, so it is an upper bound.
+    """
+    model = config.model
+    window, orientations = model.kernel_size**2, 4
+    if model.kind == "gppn":
+        per_cell = 2 * (window * model.hidden + 4 * model.hidden**2)
+    else:
+        per_cell = 2 * window * orientations**2 * model.latent_actions
+    return 3 * config.train.batch_size * config.data.size**2 * depth_of(config) * per_cell
+
+
+def depth_of(config: ConfigDict) -> int:
+    """The number of layers of the model of a configuration."""
+    model = config.model
+    return model.depth if "depth" in model else model.num_blocks * model.block_depth
+
+
+def estimate(job: Job, config: ConfigDict, num_steps: int, *, cpus: float, gpus: float) -> Estimate:
+    """What is left to do of a job, and how long that takes.
+
+    Args:
+      job: the job.
+      config: its configuration.
+      num_steps: training steps of each of its runs.
+      cpus: CPU cores that it gets.
+      gpus: GPUs that it gets.
+    """
+    if job.state == FINISHED:
+        return Estimate(0, 0.0, FINISHED)
+    left = sum(num_steps - _steps_made(folder) for folder in job.folders)
+    same = _seconds_per_step(job.results.glob(f"{job.name}-seed[0-9]*/result.json"))
+    if same:
+        return Estimate(left, left * statistics.fmean(same), f"{len(same)} finished runs of it")
+    speed = gpus * GPU_SPEED if gpus else cpus * CPU_SPEED
+    work = operations(config)
+    source = f"{work / 1e9:.3g} GFLOP a step, {speed / 1e12:g} TFLOP/s assumed"
+    return Estimate(left, left * work / speed, source)
+
+
+def _steps_made(folder: pathlib.Path) -> int:
+    return max((line["step"] for line in read_metrics(folder)), default=0)
+
+
+def _seconds_per_step(paths: Iterable[pathlib.Path]) -> list[float]:
+    results = [json.loads(path.read_text()) for path in paths]
+    return [x["wall_seconds"] / x["steps"] for x in results if x["steps"]]
+
+
+def duration(seconds: float) -> str:
+    """A duration in words, to two digits or so."""
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{math.ceil(seconds)} seconds"

@@ -1,0 +1,1 @@
+"""Sweeps: what `python -m experiments.sweep --config=experiments/sweeps/NAME.py` runs."""

@@ -1,0 +1,284 @@
+"""Sweeps: which trials there are, what they cost, and real Ray: failures, a killed driver."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from launching import ROOT, run
+
+import experiments
+from experiments.configs.base import base_config
+from experiments.estimate import duration, estimate, operations
+from experiments.on_ray import Options, check_room
+from experiments.parallel import run_parallel
+from experiments.studies import cells_of
+from experiments.sweeps import depths, tiny
+from experiments.sweeps.base import Sweep, jobs_of
+from experiments.trials_table import Row, TrialsTable
+from hvin_jax.training.workdir import is_locked, read_metrics
+
+
+def test_a_sweep_and_a_study_share_their_runs():
+    cells = cells_of("paper", "depths", [0, 1, 2])
+    of_study = {cell.job("paper", pathlib.Path("results/paper")).title for cell in cells}
+    jobs = jobs_of(depths.get_config(), pathlib.Path("results"))
+    assert {job.title for job in jobs} == of_study
+    assert {str(job.results) for job in jobs} == {"results/paper"}
+    assert jobs[0].title == "vin-15-20-seed0"
+    assert jobs[-1].seeds == (2,)
+    with pytest.raises(ValueError, match="size 15 or 25, not 16"):
+        depths.get_config("16")
+
+
+def test_grids():
+    sweep = Sweep(
+        folder="x",
+        base="experiments/configs/cpu.py:{model}-15-{depth}",
+        grids=[
+            {"model": ["vin"], "depth": [20, 40], "optimizer.learning_rate": [1e-3, 3e-3]},
+            {"model": ["gppn"], "depth": [20]},
+        ],
+        settings={"train.num_steps": 7},
+        seeds=(0, 1, 2),
+        seeds_per_device=2,
+    )
+    jobs = jobs_of(sweep, pathlib.Path("results"))
+    assert [job.title for job in jobs[:3]] == [
+        "vin-15-20-optimizer.learning_rate=0.001-seed0,1",
+        "vin-15-20-optimizer.learning_rate=0.001-seed2",
+        "vin-15-20-optimizer.learning_rate=0.003-seed0,1",
+    ]
+    assert len(jobs) == 10
+    config = jobs[2].load_config()
+    assert (config.optimizer.learning_rate, config.train.num_steps) == (3e-3, 7)
+    sweep.grids = [{"model": ["vin"]}]
+    with pytest.raises(ValueError, match=r"no values for \{depth\}"):
+        jobs_of(sweep, pathlib.Path("results"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"base": "experiments/configs/none.py"}, "No such file"),
+        ({"base": "experiments/configs/cpu.py:vim-15-20"}, "unknown model 'vim'"),
+        ({"grids": [{"model.blok_depth": [1]}]}, "blok_depth"),
+        ({"grids": [{"train.batch_size": ["many"]}]}, "batch_size"),
+    ],
+)
+def test_wrong_sweeps(change, message):
+    sweep = tiny.get_config()
+    for name, value in change.items():
+        setattr(sweep, name, value)
+    with pytest.raises(ValueError, match=message):
+        jobs_of(sweep, pathlib.Path("results"))[0].load_config()
+
+
+def test_estimates(tmp_path):
+    (job, *_) = jobs_of(tiny.get_config(), tmp_path)
+    config = job.load_config()
+    # 4 blocks of 2 layers, 9×9 mazes, 5×5 windows from 4 to 4 · 20 maps, forwards and twice back.
+    assert operations(config) == 3 * 32 * 8 * 81 * 2 * 25 * 4 * 80
+    first = estimate(job, config, 300, cpus=2.0, gpus=0.0)
+    assert first.steps == 300
+    assert first.seconds == pytest.approx(300 * operations(config) / 2e11)
+    assert "assumed" in first.source
+    other = tmp_path / "tiny" / f"{job.name}-seed7"
+    other.mkdir(parents=True)
+    (other / "result.json").write_text(json.dumps({"wall_seconds": 30.0, "steps": 300}))
+    job.folders[0].mkdir()
+    (job.folders[0] / "metrics.jsonl").write_text('{"step": 100, "loss": 1.0}\n')
+    measured = estimate(job, config, 300, cpus=2.0, gpus=0.0)
+    assert (measured.steps, measured.seconds) == (200, pytest.approx(20.0))
+    assert measured.source == "1 finished runs of it"
+    assert [duration(x) for x in (3.2, 150, 9000, 4e5)] == [
+        "4 seconds",
+        "2.5 minutes",
+        "2.5 hours",
+        "4.63 days",
+    ]
+    assert operations(base_config(name="x", model="gppn", size=15)) > 0
+
+
+def test_what_a_trial_gets():
+    data = pathlib.Path("data")
+    assert Options(data).environment == {"JAX_PLATFORMS": "cpu"}
+    assert Options(data, gpus=1.0).environment == {}
+    assert Options(data, gpus=0.25).environment == {"XLA_CLIENT_MEM_FRACTION": "0.225"}
+    check_room({"CPU": 2.0}, Options(data, cpus=2.0))
+    with pytest.raises(ValueError, match="is to have 1 GPUs, but this machine has 0"):
+        check_room({"CPU": 2.0}, Options(data, gpus=1.0))
+
+
+def test_table_says_what_changes(capsys):
+    table = TrialsTable({"a": 60})
+    waiting = Row("a", "waiting", None, None, 0)
+    table.show([waiting], done=False)
+    table.show([waiting], done=False)
+    table.show([Row("a", "running", 15, 0.5, 1)], done=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "a: waiting",
+        "a: running (has failed once)",
+        "trial           step  success rate  state",
+        "a          15/60       50.00 %  running (has failed once)",
+    ]
+
+
+def test_dry_run(tmp_path):
+    config = f"--config={ROOT}/experiments/sweeps/tiny.py"
+    code, out, err = run("sweep", config, "--dry_run", folder=tmp_path)
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0].startswith("quickstart-model.block_depth=2-seed0  to be done")
+    assert "300 steps" in lines[0]
+    assert lines[4].startswith("4 trials on 1 CPUs each")
+    assert not (tmp_path / "results").exists()
+
+
+def test_without_ray(tmp_path, monkeypatch):
+    """The extra is missing: one sentence."""
+    monkeypatch.delitem(sys.modules, "experiments.on_ray")
+    monkeypatch.delattr(experiments, "on_ray")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    jobs = jobs_of(tiny.get_config(), tmp_path)
+    with pytest.raises(ImportError, match=r"need Ray Tune: pip install 'hvin_jax\[sweep\]'"):
+        run_parallel(jobs, {}, data_dir=tmp_path, cpus=1.0, gpus=0.0)
+
+
+# Brings the loopback of a new network namespace up, then becomes the command that follows.
+LOOPBACK_ONLY = """
+import fcntl, os, socket, struct, sys
+flags = struct.pack("16sh22x", b"lo", 0x1)  # IFF_UP
+fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8914, flags)  # SIOCSIFFLAGS
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+ISOLATED = ["unshare", "-n" if os.geteuid() == 0 else "-rn", sys.executable, "-c", LOOPBACK_ONLY]
+
+
+def _isolation_fails():
+    if shutil.which("unshare") is None:
+        return True
+    return subprocess.run([*ISOLATED, "/bin/true"], capture_output=True, check=False).returncode
+
+
+needs_isolation = pytest.mark.skipif(
+    bool(_isolation_fails()), reason="no network namespace of its own can be made here (unshare -n)"
+)
+
+
+def _start(command, *arguments, folder):
+    """Starts a command in a network of its own, and lets its output go to a file."""
+    with (folder / "driver.txt").open("a") as log:
+        return subprocess.Popen(
+            [*ISOLATED, sys.executable, "-m", f"experiments.{command}", *arguments],
+            cwd=folder,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(folder),
+                "PYTHONWARNINGS": "ignore",
+                "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            },
+            stdout=log,
+            stderr=log,
+        )
+
+
+def _wait(condition, process=None, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        assert process is None or process.poll() is None, "the driver has ended"
+        time.sleep(0.02)
+
+
+def _processes(words):
+    """The processes whose command line has some words in it."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if words in path.read_bytes().replace(b"\0", b" ").decode():
+                found.append(int(path.parent.name))
+        except OSError:
+            pass
+    return found
+
+
+def _listening(process):
+    """The addresses on which anything in the network of a process listens, in hexadecimal."""
+    lines = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in pathlib.Path(f"/proc/{process.pid}/net/{name}").read_text().splitlines()[1:]
+    ]
+    return {fields[1].split(":")[0] for fields in lines if fields[3] == "0A"}
+
+
+SWEEP = """
+from experiments.sweeps.base import Sweep
+
+def get_config():
+    return Sweep(
+        folder="cpu",
+        base="experiments/configs/cpu.py:{model}-15-{depth}",
+        grids=[{"model": ["vin"], "depth": [20]}, {"model": ["highway_vin"], "depth": [100]}],
+        seeds=(0, 1),
+    )
+"""
+
+
+@needs_isolation
+def test_real_ray(tmp_path):
+    """Four trials: one is killed and retried, then the driver is killed, then a study goes on."""
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    (tmp_path / "hvin_jax").symlink_to(ROOT / "hvin_jax")
+    (tmp_path / "experiments/configs/cpu.py").write_text(
+        "from experiments.configs.base import base_config\n"
+        "def get_config(cell):\n"
+        "    config = base_config(name=cell, model='vin', size=7)\n"
+        "    config.data.update(train=64, valid=16, test=16)\n"
+        "    config.model.update(depth=2, latent_actions=4, hidden=4)\n"
+        "    config.train.update(batch_size=8, num_steps=60)\n"
+        "    config.eval.update(every_steps=15, batch_size=16)\n"
+        "    return config\n"
+    )
+    (tmp_path / "four.py").write_text(SWEEP)
+    results, names = tmp_path / "results/cpu", ("vin-15-20", "highway_vin-15-100")
+    folders = [results / f"{name}-seed{seed}" for name in names for seed in (0, 1)]
+    sweep = ("sweep", "--config=four.py")
+
+    driver = _start(*sweep, folder=tmp_path)
+    victim = results / "vin-15-20-seed0"
+    _wait(lambda: (victim / "checkpoints/15").exists(), driver)
+    (process,) = _processes(f"--workdir={victim}")
+    os.kill(process, signal.SIGKILL)
+    log = results / "logs/vin-15-20-seed0.txt"
+    _wait(lambda: "resuming after step" in log.read_text(), driver)
+    assert _listening(driver) <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    driver.kill()
+    driver.wait()
+    assert not (victim / "result.json").exists()
+    _wait(lambda: not any(is_locked(folder) for folder in folders), seconds=30)
+
+    study = ("study", "--name=value_maps", "--seeds=0,1", "--parallel")
+    assert _start(*study, folder=tmp_path).wait() == 0, (tmp_path / "driver.txt").read_text()
+    assert all((folder / "result.json").exists() for folder in folders)
+    assert _start(*sweep, folder=tmp_path).wait() == 0
+    out = (tmp_path / "driver.txt").read_text()
+    assert "vin-15-20-seed0: waiting (has failed once)" in out
+    assert out.endswith("results/cpu/report/sweep-four.md\n4 of 4 trials are finished\n")
+    assert "| VIN | 2 | – | 4 |" in (results / "report/sweep-four.md").read_text()
+    assert not (results / ".tune").exists()
+
+    alone = ("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=1")
+    code, _, err = run(*alone, "--workdir=alone", folder=tmp_path, PYTHONPATH=str(tmp_path))
+    assert code == 0, err
+    same = victim, tmp_path / "alone"
+    tests = [json.loads((folder / "result.json").read_text())["test"] for folder in same]
+    assert tests[0] == tests[1]
+    assert read_metrics(same[0]) == read_metrics(same[1])
