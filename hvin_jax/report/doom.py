@@ -61,7 +61,8 @@ def map_figure(predicted: np.ndarray, maze: np.ndarray) -> Figure:
     for k in range(count):
         wrong = np.argwhere((predicted[k] != 0) != (maze[k] != 0))
         draw_maze(above[k], np.asarray(predicted[k] != 0, np.uint8))
-        above[k].plot(wrong[:, 1], wrong[:, 0], "x", color=_WRONG, markersize=6, clip_on=False)
+        if len(wrong):  # nothing, drawn beyond the frame, would have no place in the layout
+            above[k].plot(wrong[:, 1], wrong[:, 0], "x", color=_WRONG, markersize=6, clip_on=False)
         above[k].set_title(f"predicted, {len(wrong)} wrong", fontsize=9)
         draw_maze(below[k], maze[k])
         below[k].set_title("real", fontsize=9)

@@ -12,8 +12,8 @@ from hvin_jax.tasks.npz import atomic_write
 
 _WALL, _FREE, _MISTAKEN = (43, 52, 64), (250, 248, 243), (240, 170, 60)
 _GOAL, _TRACK, _AGENT = (224, 36, 63), (90, 110, 220), (18, 163, 122)
-# Doom has 35 tics a second, of which every third is shown; browsers keep to hundredths of a second.
-_EVERY, _MILLISECONDS = 3, 80
+# Doom has 35 tics a second; every fourth is shown. Browsers keep to hundredths of a second.
+_EVERY, _MILLISECONDS = 4, 110
 _SHOWN = (240, 180)
 
 
@@ -38,7 +38,7 @@ class Film:
         self._frames: list[Image.Image] = []
 
     def __call__(self, engine: Engine) -> None:
-        """Adds a picture, at every third tic."""
+        """Adds a picture, at every fourth tic."""
         self._track.append((engine.pose.x, engine.pose.y))
         if self._tics % _EVERY == 0:
             self._frames.append(self._frame(engine.screen, engine.pose))
@@ -47,13 +47,13 @@ class Film:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a GIF, which stays on its last picture for two seconds."""
         durations = [_MILLISECONDS] * (len(self._frames) - 1) + [2000]
-        palette = [frame.quantize(64, dither=Image.Dither.NONE) for frame in self._frames]
+        frames = [_few_colours(frame) for frame in self._frames]
         with atomic_write(path) as file:
-            palette[0].save(
+            frames[0].save(
                 file,
                 format="GIF",
                 save_all=True,
-                append_images=palette[1:],
+                append_images=frames[1:],
                 duration=durations,
                 loop=0,
                 optimize=False,
@@ -87,3 +87,12 @@ class Film:
         frame.paste(Image.fromarray(screen).resize(_SHOWN, Image.Resampling.BOX), (0, 0))
         frame.paste(plan, (width, 0))
         return frame
+
+
+def _few_colours(frame: Image.Image) -> Image.Image:
+    """A frame with 64 colours, those of the map among them, however little of it they cover."""
+    own = [part for colour in (_WALL, _FREE, _MISTAKEN, _GOAL, _TRACK, _AGENT) for part in colour]
+    seen = frame.crop((0, 0, *_SHOWN)).quantize(64 - len(own) // 3).getpalette() or []
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(seen + own)
+    return frame.quantize(palette=palette, dither=Image.Dither.NONE)
