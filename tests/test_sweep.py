@@ -15,7 +15,7 @@ from launching import ROOT, run
 import experiments
 from experiments.configs.base import base_config
 from experiments.estimate import duration, estimate, operations
-from experiments.on_ray import Options, check_room
+from experiments.on_ray import Options, check_reachable, check_room
 from experiments.parallel import run_parallel
 from experiments.studies import cells_of
 from experiments.sweeps import depths, tiny
@@ -113,6 +113,12 @@ def test_what_a_trial_gets():
     check_room({"CPU": 2.0}, Options(data, cpus=2.0))
     with pytest.raises(ValueError, match="is to have 1 GPUs, but this machine has 0"):
         check_room({"CPU": 2.0}, Options(data, gpus=1.0))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "here"])
+def test_no_cluster(address):
+    with pytest.raises(ValueError, match=f"can't reach Ray at {address}, expected HOST:PORT"):
+        check_reachable(address)
 
 
 def test_table_says_what_changes(capsys):
@@ -283,7 +289,7 @@ def test_real_ray(tmp_path, start):
     assert "vin-15-20-seed0: waiting (has failed once)" in out
     assert out.endswith("results/cpu/report/sweep-four.md\n4 of 4 trials are finished\n")
     assert "| VIN | 2 | – | 4 |" in (results / "report/sweep-four.md").read_text()
-    assert not (results / ".tune").exists()
+    assert not list(results.glob(".tune-*"))
 
     alone = ("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=1")
     code, _, err = run(*alone, "--workdir=alone", folder=tmp_path, PYTHONPATH=str(tmp_path))
