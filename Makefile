@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "hvin_jax needs Python >= 3.11, but $(PYTHON) is $$($(PYTHON) --version); try: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,vizdoom]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,vizdoom,sweep]'
 	@touch $@
 
 maze: $(STAMP)  ## train, test and draw a small highway VIN: runs/quickstart

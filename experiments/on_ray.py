@@ -17,6 +17,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -180,7 +181,9 @@ def run_jobs(jobs: Sequence[Job], num_steps: Mapping[str, int], options: Options
       ValueError: a trial needs more than this machine has, or the cluster can't be reached.
     """
     jobs = [dataclasses.replace(job, results=job.results.resolve()) for job in jobs]
-    with _ray(options), _scratch(jobs[0].results) as folder, _stop_file(folder) as stop_file:
+    # Beside the runs, where all nodes of a cluster see it.
+    scratch = _scratch(jobs[0].results, ".tune-")
+    with _ray(options), scratch as folder, _stop_file(folder) as stop_file:
         trainable = tune.with_parameters(Trial, jobs=jobs, options=options, stop_file=stop_file)
         tuner = tune.Tuner(
             tune.with_resources(trainable, {"cpu": options.cpus, "gpu": options.gpus}),
@@ -213,24 +216,31 @@ def _ray(options: Options) -> Iterator[None]:
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # the table says what fails
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if options.address:
-        try:
-            ray.init(address=options.address, **quiet)
-        except (ConnectionError, ValueError) as error:
-            raise ValueError(f"can't reach Ray at {options.address}: {error}") from error
+        check_reachable(options.address)
+        ray.init(address=options.address, **quiet)
         with contextlib.closing(_Connection()):
             yield
         return
-    with tempfile.TemporaryDirectory(prefix="ray-") as folder:
+    with _scratch(pathlib.Path(tempfile.gettempdir()), "hvin-ray-") as folder:
         ray.init(
             address="local",
             include_dashboard=False,
             _node_ip_address=LOOPBACK,
-            _temp_dir=folder,
+            _temp_dir=str(folder),
             **quiet,
         )
         with contextlib.closing(_Connection()):
             check_room(ray.cluster_resources(), options)
             yield
+
+
+def check_reachable(address: str) -> None:
+    """Raises `ValueError` if nobody listens at HOST:PORT, where Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"can't reach Ray at {address}, expected HOST:PORT: {error}") from error
 
 
 def check_room(there: Mapping[str, float], options: Options) -> None:
@@ -247,20 +257,17 @@ class _Connection:
 
 
 @contextlib.contextmanager
-def _scratch(results: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder for Tune beside the runs, where all nodes see it; removed afterwards."""
-    parent = results / ".tune"
-    for left_over in parent.glob("*"):  # by a driver that was killed
-        if not is_locked(left_over):
-            shutil.rmtree(left_over, ignore_errors=True)
-    folder = parent / f"{os.getpid()}-{time.time_ns()}"
-    with locked(folder):
-        try:
+def _scratch(parent: pathlib.Path, prefix: str) -> Iterator[pathlib.Path]:
+    """A folder that is removed afterwards, as are those that killed drivers have left there."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for other in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            if (other / ".lock").exists() and not is_locked(other):
+                shutil.rmtree(other)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as name:
+        folder = pathlib.Path(name)
+        with locked(folder):
             yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                parent.rmdir()
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from launching import ROOT, run
 import experiments
 from experiments.configs.base import base_config
 from experiments.estimate import duration, estimate, operations
-from experiments.on_ray import Options, check_room
+from experiments.on_ray import Options, check_reachable, check_room
 from experiments.parallel import run_parallel
 from experiments.studies import cells_of
 from experiments.sweeps import depths, tiny
@@ -115,6 +115,12 @@ def test_what_a_trial_gets():
         check_room({"CPU": 2.0}, Options(data, gpus=1.0))
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "here"])
+def test_no_cluster(address):
+    with pytest.raises(ValueError, match=f"can't reach Ray at {address}, expected HOST:PORT"):
+        check_reachable(address)
+
+
 def test_table_says_what_changes(capsys):
     table = TrialsTable({"a": 60})
     waiting = Row("a", "waiting", None, None, 0)
@@ -171,25 +177,36 @@ needs_isolation = pytest.mark.skipif(
 )
 
 
-def _start(command, *arguments, folder):
-    """Starts a command in a network of its own, and lets its output go to a file."""
-    with (folder / "driver.txt").open("a") as log:
-        return subprocess.Popen(
-            [*ISOLATED, sys.executable, "-m", f"experiments.{command}", *arguments],
-            cwd=folder,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(folder),
-                "PYTHONWARNINGS": "ignore",
-                "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
-                "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            },
-            stdout=log,
-            stderr=log,
-        )
+@pytest.fixture
+def start(tmp_path):
+    """Starts a command in a network of its own; its output goes to a file."""
+    started = []
+
+    def start(command, *arguments):
+        with (tmp_path / "driver.txt").open("a") as log:
+            process = subprocess.Popen(
+                [*ISOLATED, sys.executable, "-m", f"experiments.{command}", *arguments],
+                cwd=tmp_path,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(tmp_path),
+                    "PYTHONWARNINGS": "ignore",
+                    "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled"),
+                    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                },
+                stdout=log,
+                stderr=log,
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
-def _wait(condition, process=None, seconds=120):
+def _wait(condition, process=None, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited too long"
@@ -233,8 +250,8 @@ def get_config():
 
 
 @needs_isolation
-def test_real_ray(tmp_path):
-    """Four trials: one is killed and retried, then the driver is killed, then a study goes on."""
+def test_real_ray(tmp_path, start):
+    """Four trials of a study: one is killed and retried, the driver is killed, a sweep goes on."""
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     (tmp_path / "hvin_jax").symlink_to(ROOT / "hvin_jax")
     (tmp_path / "experiments/configs/cpu.py").write_text(
@@ -250,9 +267,9 @@ def test_real_ray(tmp_path):
     (tmp_path / "four.py").write_text(SWEEP)
     results, names = tmp_path / "results/cpu", ("vin-15-20", "highway_vin-15-100")
     folders = [results / f"{name}-seed{seed}" for name in names for seed in (0, 1)]
-    sweep = ("sweep", "--config=four.py")
 
-    driver = _start(*sweep, folder=tmp_path)
+    study = ("study", "--name=value_maps", "--seeds=0,1", "--parallel")
+    driver = start(*study)
     victim = results / "vin-15-20-seed0"
     _wait(lambda: (victim / "checkpoints/15").exists(), driver)
     (process,) = _processes(f"--workdir={victim}")
@@ -263,17 +280,16 @@ def test_real_ray(tmp_path):
     driver.kill()
     driver.wait()
     assert not (victim / "result.json").exists()
-    _wait(lambda: not any(is_locked(folder) for folder in folders), seconds=30)
+    _wait(lambda: not any(is_locked(folder) for folder in folders))
 
-    study = ("study", "--name=value_maps", "--seeds=0,1", "--parallel")
-    assert _start(*study, folder=tmp_path).wait() == 0, (tmp_path / "driver.txt").read_text()
-    assert all((folder / "result.json").exists() for folder in folders)
-    assert _start(*sweep, folder=tmp_path).wait() == 0
+    code = start("sweep", "--config=four.py").wait()
     out = (tmp_path / "driver.txt").read_text()
+    assert code == 0, out
+    assert all((folder / "result.json").exists() for folder in folders)
     assert "vin-15-20-seed0: waiting (has failed once)" in out
     assert out.endswith("results/cpu/report/sweep-four.md\n4 of 4 trials are finished\n")
     assert "| VIN | 2 | – | 4 |" in (results / "report/sweep-four.md").read_text()
-    assert not (results / ".tune").exists()
+    assert not list(results.glob(".tune-*"))
 
     alone = ("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=1")
     code, _, err = run(*alone, "--workdir=alone", folder=tmp_path, PYTHONPATH=str(tmp_path))

@@ -78,6 +78,18 @@ def test_one_at_a_time_and_all_stop_at_the_same_step():
     assert train_together([train, train], lambda: next(wishes)) == [3, 3]
 
 
+def test_batches_of_different_shapes():
+    def trainer(columns):
+        def train(place):
+            batch = {"x": np.ones((8, columns), np.float32)}
+            return float(place.train_step(_step)(_state(0), batch)[1])
+
+        return train
+
+    one, two, three = train_together([trainer(columns) for columns in (1, 2, 1)])
+    assert one == three == pytest.approx(two / 2)
+
+
 def test_a_step_that_can_not_be_made_fails_for_all():
     def bad_step(state, batch):
         raise TypeError("no such step")

@@ -16,6 +16,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import jax
+import numpy as np
+
 from hvin_jax.training.devices import TrainSteps, pmap_train_steps
 from hvin_jax.training.state import TrainState
 from hvin_jax.training.step import StepMetrics, TrainStep
@@ -103,12 +106,23 @@ class _Meeting:
     def _step_if_all_are_here(self) -> None:
         if not self._handed_in or self._handed_in.keys() != self._there:
             return
-        runs = sorted(self._handed_in)
+        # Batches of different shapes, which some tasks have now and then, can't be stacked.
+        alike: dict[Any, list[int]] = {}
+        for run, (_, batch) in sorted(self._handed_in.items()):
+            shapes = tuple(np.shape(x) for x in jax.tree.leaves(batch))
+            alike.setdefault(shapes, []).append(run)
+        for runs in alike.values():
+            self._step(runs)
+        self.stopping = self._asked_to_stop()
+        self.turn.notify_all()
+
+    def _step(self, runs: list[int]) -> None:
         states, batches = zip(*(self._handed_in.pop(run) for run in runs), strict=True)
         assert self._steps is not None
         try:
-            self._made.update(zip(runs, self._steps(states, batches), strict=True))
+            made = self._steps(states, batches)
+            if self._handed_in:  # one computation at a time
+                jax.block_until_ready(made)
+            self._made.update(zip(runs, made, strict=True))
         except Exception as error:
             self._made.update(dict.fromkeys(runs, error))
-        self.stopping = self._asked_to_stop()
-        self.turn.notify_all()
