@@ -6,7 +6,7 @@ import signal
 
 import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
-from loopback import loopback
+from loopback import needs_isolation, shared_network
 
 # One device a process: a sum of two numbers has one result, in whatever order it is made.
 ALONE = tuple("--cpu_devices=1" if x.startswith("--cpu_devices") else x for x in TINY)
@@ -24,9 +24,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def network():
     """A network in which the processes hear nobody but each other."""
-    with loopback() as prefix:
-        if prefix is None:
-            pytest.skip("this machine does not let tests have a network of their own")
+    with shared_network() as prefix:
         yield prefix
 
 
@@ -72,6 +70,7 @@ def _newest(folder):
     return max(int(path.name) for path in (folder / "checkpoints").glob("[0-9]*[0-9]"))
 
 
+@needs_isolation
 def test_killed_asked_to_stop_and_finished(place, network):
     folder = place / "both"
     with _both(place, network, 4001, "--workdir=both") as processes:
@@ -106,6 +105,7 @@ def test_killed_asked_to_stop_and_finished(place, network):
     assert_same_outcome(folder, place / "reference", but={"device"})
 
 
+@needs_isolation
 def test_processes_that_disagree(place, network):
     other = ["--config.optimizer.name=sgd"]
     with _both(place, network, 4004, "--workdir=apart", others=other) as processes:
@@ -116,6 +116,7 @@ def test_processes_that_disagree(place, network):
     assert not (place / "apart" / "result.json").exists()
 
 
+@needs_isolation
 def test_the_first_one_fails(place, network):
     """Its message is one sentence; the other one ends although nobody has told it anything."""
     (place / "taken").mkdir()

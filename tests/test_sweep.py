@@ -11,6 +11,7 @@ import time
 
 import pytest
 from launching import ROOT, run
+from loopback import ISOLATED, needs_isolation
 
 import experiments
 from experiments.configs.base import base_config
@@ -154,27 +155,6 @@ def test_without_ray(tmp_path, monkeypatch):
     jobs = jobs_of(tiny.get_config(), tmp_path)
     with pytest.raises(ImportError, match=r"need Ray Tune: pip install 'hvin_jax\[sweep\]'"):
         run_parallel(jobs, {}, data_dir=tmp_path, cpus=1.0, gpus=0.0)
-
-
-# Brings the loopback of a new network namespace up, then becomes the command that follows.
-LOOPBACK_ONLY = """
-import fcntl, os, socket, struct, sys
-flags = struct.pack("16sh22x", b"lo", 0x1)  # IFF_UP
-fcntl.ioctl(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0x8914, flags)  # SIOCSIFFLAGS
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-ISOLATED = ["unshare", "-n" if os.geteuid() == 0 else "-rn", sys.executable, "-c", LOOPBACK_ONLY]
-
-
-def _isolation_fails():
-    if shutil.which("unshare") is None:
-        return True
-    return subprocess.run([*ISOLATED, "/bin/true"], capture_output=True, check=False).returncode
-
-
-needs_isolation = pytest.mark.skipif(
-    bool(_isolation_fails()), reason="no network namespace of its own can be made here (unshare -n)"
-)
 
 
 @pytest.fixture
