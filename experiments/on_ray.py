@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -45,6 +46,8 @@ LOOPBACK = "127.0.0.1"
 WAIT_FOR_FOLDER = 60.0
 # How often a trial tells how it is doing.
 REPORT_SECONDS = 1.0
+# So long the trials have to save and to stop.
+STOP_SECONDS = 45.0
 STOPPED_STATE = "stopped"
 
 
@@ -272,18 +275,26 @@ def _scratch(parent: pathlib.Path, prefix: str) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _stop_file(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Turns the first SIGTERM or SIGINT into a file that the trials look for."""
+    """Turns the first SIGTERM or SIGINT into a file that the trials look for.
+
+    A signal to the whole process group ends Ray, too, and then Tune would wait for it for ever.
+    """
     path = folder / "stop"
+    give_up = threading.Timer(STOP_SECONDS, os._exit, [STOPPED])
+    give_up.daemon = True
 
     def ask(number: int, _: object) -> None:
         path.touch()
-        signal.signal(number, signal.SIG_DFL)
+        give_up.start()
+        for other in before:  # a second one ends the process at once
+            signal.signal(other, signal.SIG_DFL)
         print(f"{signal.Signals(number).name}: the trials save and stop", file=sys.stderr)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield path
     finally:
+        give_up.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
 
