@@ -23,6 +23,7 @@ from benchmarks.steps import compile_step, cross_entropy, loss_of, make_batch, m
 from hvin_jax.models import GPPN, VIN, HighwayVIN
 from hvin_jax.planning.conv_backup import convolve, greedy, kernel_matrix
 from hvin_jax.planning.windows import windows
+from hvin_jax.training.devices import PER_CORE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +63,9 @@ _JSON = flags.DEFINE_string("json", None, "Also write the figures to this file."
 def main(argv: list[str]) -> None:
     """Measures what was asked for and prints it."""
     del argv
-    # One CPU device per core, as in training: on one device, loops that the compiler does not
-    # split leave the other cores idle.
-    jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    # Several CPU devices, as in training: on one device, loops that the compiler does not split
+    # leave the other cores idle.
+    jax.config.update("jax_num_cpu_devices", PER_CORE * (os.cpu_count() or 1))
     figures = []
     for name in _SIZES.value:
         for part in ("step", "dense", "module"):
@@ -83,7 +84,7 @@ def main(argv: list[str]) -> None:
 def step(name: str) -> list[Figure]:
     """A training step of highway VIN against VIN, and of VIN against its bare matrix products.
 
-    Each on one device, and with the batch split over all of them.
+    Each on one device, and with the batch split: a device a core, and as in training.
     """
     size, batch = SIZES[name], _BATCH.value
     data = make_batch(batch, size.side)
@@ -92,7 +93,7 @@ def step(name: str) -> list[Figure]:
         "highway": highway_vin(size),
         "shared": highway_vin(size, share_exploration=True),
     }
-    counts = sorted({1, jax.local_device_count()})
+    counts = sorted({1, os.cpu_count() or 1, jax.local_device_count()})
     compiled = {(m, n): compile_step(models[m], data, n) for m in models for n in counts}
     rows = windows(jnp.ones((batch, size.side, size.side, 4)), 5).reshape(-1, 100)
     matrix = jnp.ones((100, 4 * size.latent_actions))

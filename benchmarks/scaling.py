@@ -44,7 +44,9 @@ _PROCESS_ID = flags.DEFINE_integer("process_id", 0, "Which of them this is, from
 def main(argv: list[str]) -> None:
     """Measures and, in the first process, prints a Markdown table."""
     del argv
-    jax.config.update("jax_num_cpu_devices", _CPU_DEVICES.value or 4 * (os.cpu_count() or 1))
+    jax.config.update(
+        "jax_num_cpu_devices", _CPU_DEVICES.value or devices.PER_CORE * (os.cpu_count() or 1)
+    )
     if _COORDINATOR.value:
         hosts.join(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
     counts = [jax.device_count()]

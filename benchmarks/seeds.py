@@ -41,7 +41,7 @@ SIZES: dict[str, tuple[int, int, dict[str, Any]]] = {
 def main(argv: list[str]) -> None:
     """Measures, prints a Markdown table and writes it as JSON if asked to."""
     del argv
-    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+    jax.config.update("jax_num_cpu_devices", devices.PER_CORE * (os.cpu_count() or 1))
     figures = []
     for name, (side, batch, settings) in SIZES.items():
         note(f"{name} ...")

@@ -39,7 +39,7 @@ BATCH = 32
 def main(argv: list[str]) -> None:
     """Measures, prints a Markdown table and writes it as JSON if asked to."""
     del argv
-    jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+    jax.config.update("jax_num_cpu_devices", devices.PER_CORE * (os.cpu_count() or 1))
     note("making mazes ...")
     mazes = make_mazes(
         law=MazeLaw((15, 15)),

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 import pathlib
 import sys
 from collections.abc import Callable
@@ -47,7 +48,7 @@ _DATA = flags.DEFINE_string("data", None, "With --mode=eval: the data to test on
 _SPLIT = flags.DEFINE_enum("split", "test", SPLITS, "With --mode=eval: which mazes of the data.")
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where data are kept once they are made.")
 _CPU_DEVICES = flags.DEFINE_integer(
-    "cpu_devices", 0, "Without an accelerator: over how many devices to split; 0: one per core."
+    "cpu_devices", 0, "Without an accelerator: over how many devices to split; 0: several a core."
 )
 _COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -114,7 +115,7 @@ def run(command: Command, argv: list[str]) -> None:
             f"{command.name}: unexpected argument {argv[1]!r}: flags begin with --, see --help"
         )
     quiet_libraries()
-    launch.use_cpu_cores(_CPU_DEVICES.value)
+    launch.use_cpu_devices(_CPU_DEVICES.value, _batch_size())
     with readable_errors(command.name, ValueError):
         _join()
     with ending_at_once(command.name):
@@ -124,6 +125,15 @@ def run(command: Command, argv: list[str]) -> None:
         else:
             _train(command)
     hosts.leave_together()
+
+
+def _batch_size() -> int:
+    """What the devices of this process have to share evenly."""
+    config: ConfigDict | None = _CONFIG.value
+    if config is None or _MODE.value == "eval":
+        return 0  # whatever they are
+    sizes = (config.train.batch_size, config.eval.batch_size)
+    return max(math.gcd(*sizes) // (_NUM_PROCESSES.value or 1), 1)
 
 
 def _join() -> None:

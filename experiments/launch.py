@@ -131,15 +131,18 @@ class Settings:
         return scores.success_rate if by_success else scores.optimality_rate
 
 
-def use_cpu_cores(count: int) -> None:
-    """Makes each CPU core a device of its own, where there is no accelerator.
+def use_cpu_devices(count: int, batch_size: int) -> None:
+    """Divides the CPU into devices, where there is no accelerator.
 
-    Splitting a batch over cores is faster than sharing the loops of one batch among them.
+    Splitting a batch over devices is faster than sharing the loops of one batch among cores.
 
     Args:
-      count: how many devices; 0 for one per core.
+      count: how many devices; 0: several a core, as far as they share a batch evenly.
+      batch_size: of this process; 0: one that all devices share evenly, however many they are.
     """
-    jax.config.update("jax_num_cpu_devices", count or os.cpu_count() or 1)
+    most = devices.PER_CORE * (os.cpu_count() or 1)
+    evenly = max(n for n in range(1, most + 1) if batch_size % n == 0)
+    jax.config.update("jax_num_cpu_devices", count or evenly)
 
 
 def check(config: ConfigDict) -> Settings:

@@ -59,7 +59,7 @@ def check_jobs(jobs: Sequence[Job], *, cpus: float, gpus: float) -> dict[str, Ch
 def _check_jobs(jobs: Sequence[Job], cpus: float, gpus: float) -> dict[str, Checked]:
     # The GPUs are for the trials: here CPU devices stand for them.
     jax.config.update("jax_platforms", "cpu")
-    launch.use_cpu_cores(max(int(gpus or cpus), 1))
+    jax.config.update("jax_num_cpu_devices", max(int(gpus or cpus), 1))
     known: dict[str, Checked] = {}
     for job in jobs:
         if job.name not in known:

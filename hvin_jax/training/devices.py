@@ -19,6 +19,9 @@ from hvin_jax.training.step import EvalStep, StepMetrics, TrainStep
 # The axis over which batches are split; `make_train_step` needs its name.
 BATCH_AXIS = "batch"
 Devices = Sequence[jax.Device] | None
+# Into how many devices to divide a CPU core: with several, one computes while others wait in a
+# serial loop or in the sum over all, and the smaller parts of a batch stay in the caches.
+PER_CORE = 4
 # A step of each of several runs.
 TrainSteps = Callable[
     [Sequence[TrainState], Sequence[Batch]], Sequence[tuple[TrainState, StepMetrics]]
