@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from absl import app, flags
 from ml_collections import ConfigDict
 
+from experiments.configs.paper import get_config
 from experiments.console import quiet_libraries
 from experiments.data import configured_mazes
+from experiments.estimate import GPU_SPEED, operations
 from experiments.page import Page, depths, finished_groups
 from experiments.studies import COST, MODELS, STUDIES, cells_of
 from hvin_jax.planner import load_planner
@@ -109,7 +111,7 @@ def cost(page: Page, path: pathlib.Path) -> None:
     if not path.exists():
         sys.exit(f"report: {path} is missing; python -m experiments.cost makes it")
     header = ["model", "maze", "N", "memory (GB)", "paper (GB)", "step (s)", "compile (s)"]
-    table = [[*header, "devices", "commit"]]
+    table = [[*header, "devices", "one A100 (s), estimated", "commit"]]
     for cell, row in json.loads(path.read_text()).items():
         model, size, depth = cell.split("-")
         paper = paper_quantity("gpu_memory", model, int(size), int(depth))
@@ -123,13 +125,17 @@ def cost(page: Page, path: pathlib.Path) -> None:
                 f"{row['step_seconds']:.2f}",
                 f"{row['compile_seconds']:.0f}",
                 f"{row['device']['count']} {row['device']['platform']}",
+                f"≤ {operations(get_config(cell)) / GPU_SPEED:.2f}",
                 str(row["commit"]),
             ]
         )
     page.text(
         "Training steps of the paper's configurations (batch 32, 100 latent actions or 150 hidden "
         "units). Memory is what the compiler reserves for temporaries, for the whole batch on one "
-        "device; the step is split over all devices."
+        "device; the step is split over all devices. The estimate for a GPU of the A100 class "
+        "counts operations as if every layer were dense, which for exploring layers is far too "
+        f"much, and assumes {GPU_SPEED / 1e12:g} TFLOP/s, a quarter of its peak in float32; it has "
+        "not been checked on one."
     )
     page.table(table, "Cost of a training step:", "table")
 
