@@ -62,7 +62,8 @@ class HighwayVIN(LatentPlanner):
       filter_gate: whether blocks have the filter gate.
       value_exploration: whether blocks have VE modules; if not, VI modules stand in their place.
       share_exploration: whether all examples of a batch explore alike, which at ε = 1 is faster:
-        a training step of the paper's size takes a quarter less time (benchmarks/README.md).
+        with 16 examples or more on a device, a training step takes a fifth less time
+        (benchmarks/README.md).
       initial_temperature: what the temperatures α and α̃ of each block start at.
       learn_temperatures: whether the temperatures are parameters.
       learned_policy: whether VE modules mix actions by a learnable map of Q and the observation
