@@ -231,11 +231,11 @@ def train(
     first_step = int(snapshot.state.step)
     if restored is not None:
         tell(f"resuming after step {first_step} of {settings.plan.num_steps}")
-    if jax.process_count() > 1:
-        tell(
-            f"{jax.process_count()} processes, {jax.device_count()} devices: batches of "
-            f"{settings.batch_size}, {settings.batch_size // jax.device_count()} a device"
-        )
+    several = f"{jax.process_count()} processes, " if jax.process_count() > 1 else ""
+    tell(
+        f"{several}{jax.device_count()} {jax.default_backend()} devices: batches of "
+        f"{settings.batch_size}, {settings.batch_size // jax.device_count()} a device"
+    )
     if is_first:
         commit = git_commit(pathlib.Path(__file__).parent)
         together = place.num_runs if place else 1

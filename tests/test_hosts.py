@@ -97,7 +97,7 @@ def test_killed_asked_to_stop_and_finished(place, network):
         (code, out, err), (other_code, other_out, other_err) = _ends(processes)
     assert (code, other_code) == (0, 0), (err, other_err)
     assert f"resuming after step {after} of 60" in out
-    assert "2 processes, 2 devices: batches of 8, 4 a device" in out
+    assert "2 processes, 2 cpu devices: batches of 8, 4 a device" in out
     assert "success rate" in out
     assert other_out == ""
     result = json.loads((folder / "result.json").read_text())

@@ -110,7 +110,13 @@ def use_fast_recipe(config: ConfigDict) -> None:
 
 
 def set_depth(config: ConfigDict, depth: int) -> None:
-    """Makes a model `depth` layers deep; blocks keep their number and change their depth."""
+    """Makes a model `depth` layers deep; blocks keep their number and change their depth.
+
+    The values of deep VINs and highway networks may grow beyond what a float holds; that is part of
+    what is studied, so such steps are skipped and counted instead of ending the run.
+    """
+    if config.model.kind in ("vin", "highway_network") and depth > 40:
+        config.train.skip_not_finite = True
     if "num_blocks" not in config.model:
         config.model.depth = depth
         return

@@ -4,8 +4,8 @@ r"""The paper's 2D study at a size that CPUs can train: MODEL-SIZE-DEPTH.
 
 As experiments/configs/paper.py, but with 40 latent actions (GPPN: 50 hidden units), 4,000 steps
 instead of 23,430, validation on 1,000 mazes every 500 steps, and states without a path to the goal
-(walls above all) left out of the loss, which learns faster. VINs with more than 40 layers are given
-up when their policy was constant in four validations in a row.
+(walls above all) left out of the loss, which learns faster. VINs and highway networks of more than
+40 layers are given up when their policy was constant in four validations in a row.
 
 On 2 CPU cores with nothing else to do, the default cell makes about 6 steps a second. Results:
 RESULTS.md.
@@ -27,7 +27,7 @@ def get_config(cell: str = "highway_vin-15-100") -> ConfigDict:
         config.model.latent_actions = 40
     config.loss.walls = False
     config.train.num_steps = 4000
-    if model == "vin" and depth > 40:
+    if model in ("vin", "highway_network") and depth > 40:
         config.train.stop_after_collapses = 4
     config.eval.every_steps = 500
     config.eval.valid_mazes = 1000
