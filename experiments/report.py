@@ -125,7 +125,7 @@ def cost(page: Page, path: pathlib.Path) -> None:
                 f"{row['step_seconds']:.2f}",
                 f"{row['compile_seconds']:.0f}",
                 f"{row['device']['count']} {row['device']['platform']}",
-                f"≤ {operations(get_config(cell)) / GPU_SPEED:.2f}",
+                f"{operations(get_config(cell)) / GPU_SPEED:.2f}",
                 str(row["commit"]),
             ]
         )
