@@ -140,8 +140,7 @@ def use_cpu_devices(count: int, batch_size: int) -> None:
       count: how many devices; 0: several a core, as far as they share a batch evenly.
       batch_size: of this process; 0: one that all devices share evenly, however many they are.
     """
-    most = devices.PER_CORE * (os.cpu_count() or 1)
-    evenly = max(n for n in range(1, most + 1) if batch_size % n == 0)
+    evenly = devices.even_number(batch_size, os.cpu_count() or 1)
     jax.config.update("jax_num_cpu_devices", count or evenly)
 
 

@@ -40,3 +40,11 @@ def test_bad_batches():
         batches.steps_per_epoch(5, 8)
     with pytest.raises(ValueError, match="unknown way to feed data 'disk'"):
         batches.choose_feed("disk")
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "cores", "expected"),
+    [(32, 2, 8), (32, 64, 32), (30, 2, 6), (7, 1, 1), (0, 3, 12)],
+)
+def test_cpu_devices_share_a_batch_evenly(batch_size, cores, expected):
+    assert devices.even_number(batch_size, cores) == expected

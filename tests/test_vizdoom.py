@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from launching import ROOT, run
+from launching import ROOT, assert_same_outcome, run, start, wait_for
 from PIL import Image
 
 from experiments.configs import vizdoom_cpu, vizdoom_paper
@@ -61,6 +61,19 @@ def test_it_learns(finished):
     assert success[-1] > 2 * success[0]
     assert "cells whose map is predicted right: " in out
     assert "map 9" in out or "map 100" in out
+
+
+def test_a_killed_run_ends_as_if_it_had_not_been(finished):
+    folder, _ = finished
+    arguments, killed = (*TINY, "--workdir=runs/killed"), folder / "runs/killed"
+    process = start("vizdoom", *arguments, folder=folder)
+    wait_for(lambda: any((killed / "checkpoints").glob("[0-9]*[0-9]")), process)
+    process.kill()
+    process.communicate()
+    code, out, err = run("vizdoom", *arguments, folder=folder)
+    assert code == 0, err
+    assert "resuming after step" in out
+    assert_same_outcome(killed, folder / "runs/tiny")
 
 
 def test_what_a_run_leaves(finished):

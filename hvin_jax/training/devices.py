@@ -125,6 +125,11 @@ def steps_in_flight() -> int:
     return 0 if jax.default_backend() == "cpu" else 3
 
 
+def even_number(batch_size: int, cores: int) -> int:
+    """Into how many devices to divide CPU cores so that they share a batch evenly."""
+    return max(n for n in range(1, PER_CORE * cores + 1) if batch_size % n == 0)
+
+
 def check_batch_size(batch_size: int) -> None:
     """Raises if the devices can't share a batch evenly."""
     devices = jax.device_count()
