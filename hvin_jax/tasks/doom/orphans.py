@@ -42,6 +42,12 @@ def engine_pids(folder: pathlib.Path) -> list[int]:
     return [pid for pid, _ in _engines(folder)]
 
 
+def has_lost_engine(pid: int) -> bool:
+    """Whether an engine of a process has been up and is dead, and the process has not noticed."""
+    folders = pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}-{pid}-{_started(pid)}-*")
+    return any((x / _INSTANCE).exists() and not engine_pids(x) for x in folders)
+
+
 def clear(folder: pathlib.Path) -> None:
     """Ends the engine of a folder if it still runs, and removes its shared memory and the folder.
 

@@ -33,6 +33,9 @@ _AHEAD = 2
 _ATTEMPTS = 3
 # None of the workers has ever taken as long as this.
 _SECONDS_FOR_A_MAZE = 120
+# How often to look whether silent workers still have their engines: one that is killed at the wrong
+# moment leaves its worker waiting for ever.
+_LOOK_SECONDS = 2
 
 
 class Job(NamedTuple):
@@ -138,15 +141,20 @@ class _Crew:
         attempts: collections.Counter[int] = collections.Counter()
         done: dict[int, CompactViews] = {}
         wanted = collections.deque(job.number for job in jobs)
+        silence = 0
+        suspects: set[int | None] = set()
         while wanted:
             for worker in self._workers:
                 while waiting and len(worker.jobs) < _AHEAD:
                     worker.give(waiting.popleft())
             by_connection = {worker.connection: worker for worker in self._workers}
-            ready = wait(list(by_connection), timeout=_SECONDS_FOR_A_MAZE)
-            if not ready:  # engines that hang; what follows is as if they had died
-                for worker in self._workers:
+            ready = wait(list(by_connection), timeout=_LOOK_SECONDS)
+            silence = 0 if ready else silence + _LOOK_SECONDS
+            lost = set() if ready else self._without_engine()
+            for worker in self._workers:  # what follows is as if those that hang had died
+                if silence >= _SECONDS_FOR_A_MAZE or worker.process.pid in lost & suspects:
                     worker.process.kill()
+            suspects = lost
             for connection in ready:
                 worker = by_connection[connection]  # type: ignore[index]
                 try:
@@ -160,6 +168,11 @@ class _Crew:
                 done[worker.jobs.popleft().number] = result
             while wanted and wanted[0] in done:
                 yield done.pop(wanted.popleft())
+
+    def _without_engine(self) -> set[int | None]:
+        """Workers whose engine is dead, which they will soon notice, or never."""
+        pids = [worker.process.pid for worker in self._workers]
+        return {pid for pid in pids if pid is not None and orphans.has_lost_engine(pid)}
 
     def _replace(self, worker: _Worker, attempts: collections.Counter[int]) -> None:
         if worker.jobs:
