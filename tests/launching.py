@@ -32,7 +32,15 @@ TINY = (
 CLOCK = {"wall_seconds", "sittings"}
 
 
-def start(command, *arguments, folder, prefix=(), **environment):
+def start(
+    command,
+    *arguments,
+    folder,
+    prefix=(),
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    **environment,
+):
     """Starts `python -m experiments.COMMAND` in a folder; `prefix` is put before the command."""
     return subprocess.Popen(
         [*prefix, sys.executable, "-m", f"experiments.{command}", *arguments],
@@ -45,8 +53,8 @@ def start(command, *arguments, folder, prefix=(), **environment):
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             **environment,
         },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=stdout,
+        stderr=stderr,
         text=True,
     )
 

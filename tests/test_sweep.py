@@ -5,10 +5,10 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
+import launching
 import pytest
 from launching import ROOT, run
 from loopback import ISOLATED, needs_isolation
@@ -164,18 +164,14 @@ def start(tmp_path):
 
     def start(command, *arguments):
         with (tmp_path / "driver.txt").open("a") as log:
-            process = subprocess.Popen(
-                [*ISOLATED, sys.executable, "-m", f"experiments.{command}", *arguments],
-                cwd=tmp_path,
-                env={
-                    **os.environ,
-                    "PYTHONPATH": str(tmp_path),
-                    "PYTHONWARNINGS": "ignore",
-                    "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled"),
-                    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-                },
+            process = launching.start(
+                command,
+                *arguments,
+                folder=tmp_path,
+                prefix=ISOLATED,
                 stdout=log,
                 stderr=log,
+                PYTHONPATH=str(tmp_path),
             )
         started.append(process)
         return process
