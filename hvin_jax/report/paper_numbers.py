@@ -17,10 +17,10 @@ TITLES = {kind: title for title, kind in _NAMES.items()}
 
 
 class Rate(NamedTuple):
-    """A mean over seeds and its standard deviation, both in percent."""
+    """A mean over seeds and its standard deviation, both in percent; None for a single seed."""
 
     mean: float
-    std: float
+    std: float | None
 
 
 def paper_rate(

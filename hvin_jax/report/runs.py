@@ -96,7 +96,7 @@ def mean_and_std(values: Iterable[float]) -> Rate | None:
     values = list(values)
     if not values:
         return None
-    return Rate(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)
+    return Rate(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
 
 
 def _sum_of_ragged(rows: list[list[int]]) -> np.ndarray:

@@ -49,7 +49,7 @@ def provenance_table(groups: Sequence[Group]) -> Table:
             model = result["config"]["model"]
             table.append(
                 [
-                    f"[{run.folder.name}]({run.folder.name})",
+                    f"[{run.folder.name}](../{run.folder.name})",
                     str(model.get("latent_actions", f"hidden {model['hidden']}")),
                     str(result["steps"]),
                     str(result["best_step"]),
@@ -82,4 +82,6 @@ def write_text(path: pathlib.Path, text: str) -> None:
 
 
 def _percent(rate: Rate | None) -> str:
-    return "–" if rate is None else f"{rate.mean:.2f} ± {rate.std:.2f}"
+    if rate is None:
+        return "–"
+    return f"{rate.mean:.2f}" if rate.std is None else f"{rate.mean:.2f} ± {rate.std:.2f}"
