@@ -47,7 +47,7 @@ def best_depth(page: Page, groups: Sequence[Group]) -> None:
     best: dict[str, list[Group]] = {}
     every: dict[str, list[Group]] = {}
     for size in sizes:
-        of_size = [group for group in groups if group.size == size]
+        of_size = sorted((x for x in groups if x.size == size), key=lambda group: group.depth)
         by_model = {model: [group for group in of_size if group.model == model] for model in MODELS}
         chosen = [max(x, key=lambda group: group.long_path_rate) for x in by_model.values() if x]
         best[f"{size}×{size}, each model at its best depth"] = chosen
