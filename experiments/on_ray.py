@@ -15,7 +15,6 @@ import dataclasses
 import logging
 import os
 import pathlib
-import shutil
 import signal
 import socket
 import subprocess
@@ -38,8 +37,9 @@ from ray import tune
 
 from experiments.exits import BUSY, STOPPED
 from experiments.jobs import ELSEWHERE, FINISHED, Job
+from experiments.scratch import TUNE_PREFIX, scratch
 from experiments.trials_table import Row, TrialsTable
-from hvin_jax.training.workdir import is_locked, locked, read_metrics
+from hvin_jax.training.workdir import read_metrics
 
 LOOPBACK = "127.0.0.1"
 # So long a run whose process was orphaned a moment ago has to save and to let go of its folder.
@@ -185,8 +185,11 @@ def run_jobs(jobs: Sequence[Job], num_steps: Mapping[str, int], options: Options
     """
     jobs = [dataclasses.replace(job, results=job.results.resolve()) for job in jobs]
     # Beside the runs, where all nodes of a cluster see it.
-    scratch = _scratch(jobs[0].results, ".tune-")
-    with _ray(options), scratch as folder, _stop_file(folder) as stop_file:
+    with (
+        scratch(jobs[0].results, TUNE_PREFIX) as folder,
+        _ray(options),
+        _stop_file(folder) as stop_file,
+    ):
         trainable = tune.with_parameters(Trial, jobs=jobs, options=options, stop_file=stop_file)
         tuner = tune.Tuner(
             tune.with_resources(trainable, {"cpu": options.cpus, "gpu": options.gpus}),
@@ -224,7 +227,7 @@ def _ray(options: Options) -> Iterator[None]:
         with contextlib.closing(_Connection()):
             yield
         return
-    with _scratch(pathlib.Path(tempfile.gettempdir()), "hvin-ray-") as folder:
+    with scratch(pathlib.Path(tempfile.gettempdir()), "hvin-ray-") as folder:
         ray.init(
             address="local",
             include_dashboard=False,
@@ -257,20 +260,6 @@ def check_room(there: Mapping[str, float], options: Options) -> None:
 class _Connection:
     def close(self) -> None:
         ray.shutdown()
-
-
-@contextlib.contextmanager
-def _scratch(parent: pathlib.Path, prefix: str) -> Iterator[pathlib.Path]:
-    """A folder that is removed afterwards, as are those that killed drivers have left there."""
-    parent.mkdir(parents=True, exist_ok=True)
-    for other in parent.glob(f"{prefix}*"):
-        with contextlib.suppress(OSError):
-            if (other / ".lock").exists() and not is_locked(other):
-                shutil.rmtree(other)
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as name:
-        folder = pathlib.Path(name)
-        with locked(folder):
-            yield folder
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from ml_collections import ConfigDict
 from experiments import launch
 from experiments.console import say
 from experiments.jobs import FINISHED, Job
+from experiments.scratch import TUNE_PREFIX, clear_abandoned
 
 _ADDRESS = flags.DEFINE_string(
     "address", None, "A Ray cluster to run on, HOST:PORT; by default this machine."
@@ -99,6 +100,8 @@ def run_parallel(
     """
     left = [job for job in jobs if job.state != FINISHED]
     if not left:
+        for parent in {job.results for job in jobs}:
+            clear_abandoned(parent, TUNE_PREFIX)
         return []
     try:
         from experiments import on_ray
