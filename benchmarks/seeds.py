@@ -3,7 +3,7 @@
     python -m benchmarks.seeds [--json=FILE]
 
 Times one training step of each of four seeds, made as one computation (`--seeds=0,1,2,3` of the
-training commands) and one by one, split over one CPU device per core or on the accelerators that
+training commands) and one by one, split over CPU devices as in training or on the accelerators that
 there are. Prints the table that stands in benchmarks/README.md.
 """
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.training [--json=FILE]
 
-Times training steps of a small VIN, split over one CPU device per core, with a batch that is
+Times training steps of a small VIN, split over CPU devices as in training, with a batch that is
 already there, with batches from a copy of the data on the device, and with streamed ones. A small
 model is the hardest case: the shorter the step, the less time there is to prepare the next batch.
 Takes about two minutes. Prints the table that stands in benchmarks/README.md.

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -64,6 +65,13 @@ def run(command, *arguments, folder, **environment):
     process = start(command, *arguments, folder=folder, **environment)
     out, err = process.communicate()
     return process.returncode, out, err
+
+
+def copy_commands(folder, cpu_config):
+    """Copies the commands into a folder, with another `experiments/configs/cpu.py`."""
+    shutil.copytree(ROOT / "experiments", folder / "experiments")
+    (folder / "hvin_jax").symlink_to(ROOT / "hvin_jax")
+    (folder / "experiments/configs/cpu.py").write_text(cpu_config)
 
 
 def wait_for(condition, process, seconds=120):

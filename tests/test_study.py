@@ -3,11 +3,10 @@
 import csv
 import json
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
-from launching import ROOT, TINY, run, start
+from launching import TINY, copy_commands, run, start
 from PIL import Image
 
 from experiments.studies import DEPTHS, STUDIES, Cell, cells_of
@@ -191,9 +190,8 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
 
 def test_study_runs_resumes_and_shares(tmp_path):
     """A study of two tiny cells: interrupted by its time limit, continued, left to another."""
-    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
-    (tmp_path / "hvin_jax").symlink_to(ROOT / "hvin_jax")
-    (tmp_path / "experiments/configs/cpu.py").write_text(
+    copy_commands(
+        tmp_path,
         "from experiments.configs import quickstart\n"
         "def get_config(cell):\n"
         "    config = quickstart.get_config()\n"
@@ -202,7 +200,7 @@ def test_study_runs_resumes_and_shares(tmp_path):
         "    config.model.update(num_blocks=2, block_depth=2, latent_actions=4, hidden=4)\n"
         "    config.train.update(batch_size=8, num_steps=60)\n"
         "    config.eval.update(every_steps=20, batch_size=16)\n"
-        "    return config\n"
+        "    return config\n",
     )
     study = ("study", "--name=value_maps", "--results=results")
     where = {"folder": tmp_path, "PYTHONPATH": str(tmp_path)}

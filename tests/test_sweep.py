@@ -3,14 +3,13 @@
 import json
 import os
 import pathlib
-import shutil
 import signal
 import sys
 import time
 
 import launching
 import pytest
-from launching import ROOT, run
+from launching import ROOT, copy_commands, run
 from loopback import ISOLATED, needs_isolation
 
 import experiments
@@ -228,9 +227,8 @@ def get_config():
 @needs_isolation
 def test_real_ray(tmp_path, start):
     """Four trials of a study: one is killed and retried, the driver is killed, a sweep goes on."""
-    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
-    (tmp_path / "hvin_jax").symlink_to(ROOT / "hvin_jax")
-    (tmp_path / "experiments/configs/cpu.py").write_text(
+    copy_commands(
+        tmp_path,
         "from experiments.configs.base import base_config\n"
         "def get_config(cell):\n"
         "    config = base_config(name=cell, model='vin', size=7)\n"
@@ -238,7 +236,7 @@ def test_real_ray(tmp_path, start):
         "    config.model.update(depth=2, latent_actions=4, hidden=4)\n"
         "    config.train.update(batch_size=8, num_steps=60)\n"
         "    config.eval.update(every_steps=15, batch_size=16)\n"
-        "    return config\n"
+        "    return config\n",
     )
     (tmp_path / "four.py").write_text(SWEEP)
     results, names = tmp_path / "results/cpu", ("vin-15-20", "highway_vin-15-100")
