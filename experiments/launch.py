@@ -41,7 +41,14 @@ from hvin_jax.training.evaluation import (
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import Params, create_state
-from hvin_jax.training.step import Decisions, EvalStep, Forward, make_eval_step, make_train_step
+from hvin_jax.training.step import (
+    Augment,
+    Decisions,
+    EvalStep,
+    Forward,
+    make_eval_step,
+    make_train_step,
+)
 from hvin_jax.training.together import Place
 
 SELECT = ("optimality", "success")
@@ -71,6 +78,7 @@ class Task:
       valid: the mazes that select a model.
       test: the mazes that measure the selected one.
       collate: makes a batch for the devices, if more is to be done than to split it.
+      augment: changes training batches at random, if anything does.
       planner_params: the parameters of the planner among those of the model.
       write_more: writes what a run of this task has besides, given its folder, the best parameters
         and the decisions on the test mazes.
@@ -82,6 +90,7 @@ class Task:
     valid: Split
     test: Split
     collate: batches.Collate | None = None
+    augment: Augment | None = None
     planner_params: Callable[[Params], Params] = lambda params: params
     write_more: Callable[[pathlib.Path, Params, Decisions], None] = lambda *_: None
 
@@ -197,7 +206,11 @@ def train(
 
     params_key, noise_key = jax.random.split(jax.random.key(config.seed))
     step = make_train_step(
-        task.forward, settings.objective, settings.optimizer, axis_name=devices.BATCH_AXIS
+        task.forward,
+        settings.objective,
+        settings.optimizer,
+        axis_name=devices.BATCH_AXIS,
+        augment=task.augment,
     )
     valid = task.valid
     if config.eval.valid_mazes:

@@ -25,8 +25,9 @@ from experiments.data import configured_mazes
 from hvin_jax.planner import load_planner
 from hvin_jax.tasks.files import load_mazes
 from hvin_jax.tasks.maze_data import MazeSplits
+from hvin_jax.tasks.symmetries import symmetries
 from hvin_jax.training.evaluation import planner_arrays, training_arrays
-from hvin_jax.training.step import maze_forward
+from hvin_jax.training.step import maze_forward, random_symmetry
 
 # Its flags are this command's, so that --help lists them.
 flags.adopt_module_key_flags(command)
@@ -64,6 +65,9 @@ def make_task(config: ConfigDict, mazes: MazeSplits) -> launch.Task:
         forward=maze_forward(model),
         init=init,
         train=training_arrays(mazes.train),
+        augment=random_symmetry(symmetries(mazes.mechanism, mazes.train.size))
+        if config.train.symmetries
+        else None,
         valid=launch.Split(mazes.valid, planner_arrays(mazes.valid)),
         test=launch.Split(mazes.test, planner_arrays(mazes.test)),
     )

@@ -31,6 +31,14 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
     VIEWS: {},
     # Not the protocol's recipe but one that learns faster.
     "ours": {**FAST_RECIPE, "train.num_steps": 8000},
+    # The same for longer, on mazes turned and mirrored, with more weight on long paths.
+    "augmented": {
+        **FAST_RECIPE,
+        "train.num_steps": 16000,
+        "train.symmetries": True,
+        "loss.long_paths": 5.0,
+        "eval.every_steps": 1000,
+    },
 }
 # A variant that only trains longer goes on from the finished shorter run, whose steps are its own.
 EXTENDS = {"long": ""}
@@ -139,9 +147,12 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "depths": _CPU_DEPTHS,
         "best_depth": _CPU_DEPTHS,
         "headline": [
-            Cell(model, 15, depth, variant)
-            for variant in ("ours", "long")
-            for model, depth in (("highway_vin", 100), ("vin", 20), ("vin", 40))
+            Cell("highway_vin", 15, 100, "augmented"),
+            *(
+                Cell(model, 15, depth, variant)
+                for variant in ("ours", "long")
+                for model, depth in (("highway_vin", 100), ("vin", 20), ("vin", 40))
+            ),
         ],
         "filter_gate": _grid(["highway_vin"], {15: (100,)}, ["", "no_filter"]),
         "ve_modules": _grid(["highway_vin"], {15: (100,)}, ["", "no_ve"]),

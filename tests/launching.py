@@ -23,6 +23,7 @@ TINY = (
     "--config.model.hidden=4",
     "--config.train.batch_size=8",
     "--config.train.num_steps=60",
+    "--config.train.symmetries=True",
     "--config.eval.every_steps=15",
     "--config.eval.batch_size=16",
     "--cpu_devices=2",

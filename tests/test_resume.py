@@ -9,6 +9,8 @@ import time
 import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
 
+from hvin_jax.training.workdir import WorkdirError, check_owner, claim
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -94,6 +96,14 @@ def test_another_configuration_is_refused(place):
     assert code == 1
     assert "belongs to another configuration" in err
     assert "config.model.block_depth: 2 there, 3 now" in err
+
+
+def test_a_setting_that_came_later_is_off_in_earlier_runs(tmp_path):
+    claim(tmp_path, {"train": {"batch_size": 32}})
+    check_owner(tmp_path, {"train": {"batch_size": 32, "later": False}})
+    for config in ({"batch_size": 32, "later": True}, {}):
+        with pytest.raises(WorkdirError, match="belongs to another configuration"):
+            check_owner(tmp_path, {"train": config})
 
 
 def test_two_processes_in_one_folder(place):

@@ -21,6 +21,7 @@ def get_config(cell: str = "highway_vin-100") -> ConfigDict:
         raise ValueError(f"expected MODEL-DEPTH after the colon, such as highway_vin-100: {cell!r}")
     config = base_config(name=f"vizdoom-paper-{cell}", model=model, size=15)
     set_depth(config, int(depth))
+    del config.train.symmetries  # views can't be mirrored
 
     config.perception = ConfigDict()
     config.perception.channels = (32, 64)  # of the two convolutions of a view

@@ -15,6 +15,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from hvin_jax.models import PlannerOutput
+from hvin_jax.tasks.symmetries import Symmetries
 from hvin_jax.training.objective import Batch, LossSums
 from hvin_jax.training.state import REPORT_EVERY, Params, TrainState, Window
 
@@ -64,9 +65,18 @@ class Decisions(NamedTuple):
     free: Any
 
 
+class Augment(Protocol):
+    """Changes a training batch at random."""
+
+    def __call__(self, batch: Batch, *, key: jax.Array, example_index: jax.Array) -> Batch:
+        """The changed batch; what happens to an example depends on `key` and its index alone."""
+
+
 # A batch may carry under this name what its process wishes for, float `[2]`: to stop, and to save.
 # Wishes are summed with the losses, so that all processes learn of them after the same step.
 WISHES = "wishes"
+# Keeps the randomness of augmentation apart from that of the steps, whose numbers are smaller.
+_AUGMENT = 2**32 - 1
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]
 EvalStep = Callable[[Params, Any], Decisions]
 
@@ -77,6 +87,7 @@ def make_train_step(
     optimizer: optax.GradientTransformation,
     *,
     axis_name: str | None = None,
+    augment: Augment | None = None,
 ) -> TrainStep:
     """A training step `(state, batch) -> (state, metrics)`.
 
@@ -88,6 +99,7 @@ def make_train_step(
       objective: what is minimised.
       optimizer: how.
       axis_name: the mapped axis over which the batch is split, if any.
+      augment: what to do to a batch before the step, if anything.
 
     Returns:
       The step. A loss or gradient that is not finite leaves parameters and optimiser as they were.
@@ -104,13 +116,17 @@ def make_train_step(
     def train_step(state: TrainState, batch: Batch) -> tuple[TrainState, StepMetrics]:
         size = batch["goal"].shape[0]
         first = 0 if axis_name is None else lax.axis_index(axis_name) * size
+        example_index = first + jnp.arange(size)
+        if augment is not None:
+            key = jax.random.fold_in(jax.random.fold_in(state.key, _AUGMENT), state.step)
+            batch = augment(batch, key=key, example_index=example_index)
 
         def loss(params: Params) -> tuple[jax.Array, LossSums]:
             output = forward(
                 params,
                 batch,
                 key=jax.random.fold_in(state.key, state.step),
-                example_index=first + jnp.arange(size),
+                example_index=example_index,
                 step=state.step,
             )
             sums = objective(output, batch)
@@ -202,6 +218,17 @@ def maze_forward(model: Any) -> Forward:
         )
 
     return forward
+
+
+def random_symmetry(symmetries: Symmetries) -> Augment:
+    """Turns and mirrors each maze of a batch, all ways being equally likely."""
+
+    def augment(batch: Batch, *, key: jax.Array, example_index: jax.Array) -> Batch:
+        keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(example_index)
+        which = jax.vmap(lambda key: jax.random.randint(key, (), 0, symmetries.order))(keys)
+        return symmetries.transform(batch, which)
+
+    return augment
 
 
 def goal_maps(goal: jax.Array, size: tuple[int, ...], num_orientations: int) -> jax.Array:

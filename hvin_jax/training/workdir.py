@@ -211,6 +211,8 @@ def _read_lines(path: pathlib.Path) -> list[dict[str, Any]]:
 def _differences(old: Any, new: Any, name: str = "config") -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
+            if key not in old and not new[key]:
+                continue  # a setting that came later than the run, and is off
             yield from _differences(
                 old.get(key, "(absent)"), new.get(key, "(absent)"), f"{name}.{key}"
             )
