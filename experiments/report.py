@@ -20,7 +20,7 @@ from experiments.console import quiet_libraries
 from experiments.data import configured_mazes
 from experiments.estimate import GPU_SPEED, operations
 from experiments.page import Page, depths, finished_groups
-from experiments.studies import COST, MODELS, STUDIES, cells_of
+from experiments.studies import COST, NAMES, MODELS, STUDIES, cells_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
@@ -33,7 +33,7 @@ from hvin_jax.tasks.maze_data import MazeData
 _NAME = flags.DEFINE_list(
     "name",
     ["all"],
-    f"Which of {', '.join([*STUDIES['paper'], COST])}; all: those with finished runs.",
+    f"Which of {', '.join(NAMES)}; all: those with finished runs.",
 )
 _SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
 _SEEDS = flags.DEFINE_list("seeds", ["0", "1", "2"], "Runs of which seeds to use.")
@@ -143,6 +143,7 @@ def cost(page: Page, path: pathlib.Path) -> None:
 PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
     "depths": depths,
     "headline": depths,
+    "kernels": depths,
     "best_depth": best_depth,
     "filter_gate": variants,
     "ve_modules": variants,

@@ -27,6 +27,7 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
     "no_ve": {"model.value_exploration": False},
     "np2": {"model.num_policies": 2},
     "np3": {"model.num_policies": 3},
+    "tied": {"model.tie_kernels": True},
     "long": {"train.num_steps": 8000},
     VIEWS: {},
     # Not the protocol's recipe but one that learns faster.
@@ -131,6 +132,9 @@ _CPU_DEPTHS = [
     Cell("vin", 25, 30),
     Cell("highway_vin", 25, 300),
 ]
+# One kernel for rewards and values, as the paper writes it, or two, of which that of the values
+# starts at zero, as in the code that its experiments follow.
+_KERNELS = _grid(["vin", "highway_vin"], {15: (40, 100)}, ["tied", ""])
 STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
     "paper": {
         "depths": _ALL,
@@ -138,6 +142,7 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "filter_gate": _grid(["highway_vin"], {15: (200,), 25: (300,)}, ["", "no_filter"]),
         "ve_modules": _grid(["highway_vin"], {15: (200,), 25: (300,)}, ["", "no_ve"]),
         "parallel_ve": _grid(["highway_vin"], {15: (100, 200), 25: (150, 300)}, ["", "np2", "np3"]),
+        "kernels": _KERNELS,
         "entropy": _grid(["vin", "highway_vin"], {15: (40, 100, 200), 25: (60, 150, 300)}),
         "value_maps": _grid(["vin"], {25: (30,)}) + _grid(["highway_vin"], {25: (300,)}),
         "examples": _grid(["vin", "gppn"], {25: (30,)}) + _grid(["highway_vin"], {25: (300,)}),
@@ -154,6 +159,7 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
                 for model, depth in (("highway_vin", 100), ("vin", 20), ("vin", 40))
             ),
         ],
+        "kernels": _KERNELS,
         "filter_gate": _grid(["highway_vin"], {15: (100,)}, ["", "no_filter"]),
         "ve_modules": _grid(["highway_vin"], {15: (100,)}, ["", "no_ve"]),
         "parallel_ve": _grid(["highway_vin"], {15: (100,)}, ["", "np2", "np3"]),
@@ -163,6 +169,9 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "vizdoom": [Cell("highway_vin", 15, 100, VIEWS), Cell("vin", 15, 40, VIEWS)],
     },
 }
+
+# All that can be asked for; "headline" is of the cpu size alone.
+NAMES = [*dict.fromkeys(name for studies in STUDIES.values() for name in studies), COST]
 
 
 def cells_of(scale: str, name: str, seeds: Iterable[int] = (0,)) -> list[Cell]:

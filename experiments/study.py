@@ -22,11 +22,9 @@ from experiments import parallel
 from experiments.console import quiet_libraries, say
 from experiments.exits import BUSY, STOPPED, readable_errors
 from experiments.jobs import ELSEWHERE, FINISHED, ROOT, Job, share_devices
-from experiments.studies import COST, STUDIES, cells_of
+from experiments.studies import COST, NAMES, STUDIES, cells_of
 
-_NAME = flags.DEFINE_list(
-    "name", None, f"Which of {', '.join([*STUDIES['paper'], COST])}.", required=True
-)
+_NAME = flags.DEFINE_list("name", None, f"Which of {', '.join(NAMES)}.", required=True)
 _SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
 _SEEDS = flags.DEFINE_list("seeds", ["0"], "One run of each cell for each of these seeds.")
 _RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
