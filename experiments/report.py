@@ -20,7 +20,7 @@ from experiments.console import quiet_libraries
 from experiments.data import configured_mazes
 from experiments.estimate import GPU_SPEED, operations
 from experiments.page import Page, depths, finished_groups
-from experiments.studies import COST, NAMES, MODELS, STUDIES, cells_of
+from experiments.studies import COST, MODELS, NAMES, STUDIES, cells_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
