@@ -1,6 +1,7 @@
 """What a run shows while it is running: progress bar, a line per validation, logs for tools."""
 
 import contextlib
+import math
 import pathlib
 import sys
 import time
@@ -63,6 +64,10 @@ class Console:
 
     def on_report(self, step: int, loss: float, accuracy: float) -> None:
         """Logs the training loss."""
+        if math.isnan(loss):
+            self.log.write({"step": step, "loss": None, "accuracy": None})
+            self._say(f"step {step}: not finite, as all since the last report; they are skipped")
+            return
         self.log.write({"step": step, "loss": loss, "accuracy": accuracy})
         self._board.add_scalar("train/loss", loss, step)
         self._board.add_scalar("train/accuracy", accuracy, step)

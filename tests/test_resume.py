@@ -1,5 +1,6 @@
 """A run that is killed and started again ends as if nothing had happened, to the last bit."""
 
+import json
 import os
 import random
 import shutil
@@ -9,7 +10,7 @@ import time
 import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
 
-from hvin_jax.training.workdir import WorkdirError, check_owner, claim
+from hvin_jax.training.workdir import WorkdirError, check_owner, claim, read_metrics
 
 
 @pytest.fixture(scope="module")
@@ -117,17 +118,36 @@ def test_two_processes_in_one_folder(place):
     assert err == "maze: another process is working in twice\n"
 
 
+# After one such step nothing is finite any more.
+HOT = (
+    *TINY,
+    "--config.optimizer.name=sgd",
+    "--config.optimizer.learning_rate=1e30",
+    "--config.optimizer.clip_norm=0.0",
+)
+
+
 def test_not_finite_stops(place):
-    code, _, err = run(
-        "maze",
-        *TINY,
-        "--workdir=hot",
-        "--config.optimizer.name=sgd",
-        "--config.optimizer.learning_rate=1e30",
-        "--config.optimizer.clip_norm=0.0",
-        folder=place,
-    )
+    code, _, err = run("maze", *HOT, "--workdir=hot", folder=place)
     assert code == 1
     assert err.startswith("maze: step ")
     assert "the last good checkpoint is" in err
     assert "Traceback" not in err
+
+
+def test_not_finite_is_skipped_and_said(place):
+    code, out, err = run(
+        "maze",
+        *HOT,
+        "--config.train.skip_not_finite=True",
+        "--config.train.num_steps=100",
+        "--workdir=skipping",
+        folder=place,
+    )
+    assert code == 0, err
+    assert "step 100: not finite, as all since the last report; they are skipped" in out
+    losses = [line["loss"] for line in read_metrics(place / "skipping") if "loss" in line]
+    assert losses[1:] == [None]
+    result = json.loads((place / "skipping" / "result.json").read_text())
+    assert 90 < result["skipped_steps"] < 100
+    assert (place / "skipping" / "curves.png").exists()

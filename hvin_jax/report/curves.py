@@ -20,7 +20,7 @@ def learning_curves(history: Sequence[dict[str, Any]], *, title: str = "") -> Fi
     """
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    reports = [line for line in history if "loss" in line]
+    reports = [line for line in history if line.get("loss") is not None]
     left.plot(
         [line["step"] for line in reports],
         [line["loss"] for line in reports],

@@ -7,6 +7,7 @@ knows (a signal, the time) goes with its next batch, and all learn of it by that
 
 import collections
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -30,7 +31,7 @@ class Watcher(Protocol):
         """After each step."""
 
     def on_report(self, step: int, loss: float, accuracy: float) -> None:
-        """Every `REPORT_EVERY` steps, with means since the last report."""
+        """Every `REPORT_EVERY` steps, with means since the last report; NaN if all were skipped."""
 
     def on_validation(self, step: int, evaluation: Evaluation, score: float, is_best: bool) -> None:
         """After each validation."""
@@ -144,7 +145,7 @@ def fit(
         if step % REPORT_EVERY == 0:
             look(at_most=0)
             window = state.window
-            steps = max(int(window.steps), 1)
+            steps = float(window.steps) or math.nan
             watcher.on_report(step, float(window.loss) / steps, float(window.accuracy) / steps)
         if step % plan.validate_every == 0 or step == plan.num_steps:
             look(at_most=0)
