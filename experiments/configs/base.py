@@ -84,7 +84,7 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.train.symmetries = False  # turn and mirror mazes at random
     config.train.feed = "auto"  # data live on the device, or are streamed: device, stream
     config.train.skip_not_finite = False  # skip and count steps that are not finite, or stop
-    config.train.stop_after_collapses = 0  # stop after so many constant policies in a row
+    config.train.stop_after_collapses = 0  # give up after so many constant policies in a row
 
     config.eval = ConfigDict()
     config.eval.batch_size = 0  # 0: that of training

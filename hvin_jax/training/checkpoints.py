@@ -51,7 +51,8 @@ class Snapshot:
     Attributes:
       state: of the training.
       best: the best parameters so far.
-      collapsed: how many validations in a row found a constant policy, int32.
+      collapsed: how many validations in a row found a constant policy, int32; at least as many as
+        end the run if most steps were skipped.
       seconds: how long the run has taken until then, in all its sittings.
     """
 

@@ -47,8 +47,8 @@ class Plan:
       save_seconds: besides at each validation, write a checkpoint after so many seconds.
       skip_not_finite: whether to go on when a loss or gradient is not finite; the step is skipped
         and counted. Otherwise the run stops.
-      stop_after_collapses: stop when so many validations in a row found a constant policy; 0 goes
-        on whatever happens.
+      stop_after_collapses: stop when so many validations in a row found a constant policy, or when
+        one finds that most steps so far were skipped; 0 goes on whatever happens.
     """
 
     num_steps: int
@@ -151,6 +151,8 @@ def fit(
             look(at_most=0)
             evaluation = validate(state.params)
             collapsed = 0 if evaluation.constant_action is None else collapsed + 1
+            if 2 * int(state.skipped) > step:
+                collapsed = max(collapsed, plan.stop_after_collapses, 1)
             value = float(np.float32(score(evaluation)))
             if is_best := value > float(best.score):
                 # A copy, since the state's own arrays are given away to the next step.
