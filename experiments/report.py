@@ -143,7 +143,7 @@ def cost(page: Page, path: pathlib.Path) -> None:
 PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
     "depths": depths,
     "headline": depths,
-    "kernels": depths,
+    "kernels": variants,
     "best_depth": best_depth,
     "filter_gate": variants,
     "ve_modules": variants,

@@ -41,8 +41,8 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
 
 def provenance_table(groups: Sequence[Group]) -> Table:
     """How each number was made: steps, time, commit, and whether the run collapsed."""
-    header = ["run", "latent actions", "steps", "best after", "minutes", "commit", "collapsed"]
-    table = [header]
+    header = ["run", "latent actions", "steps", "not finite", "best after", "minutes", "commit"]
+    table = [[*header, "collapsed"]]
     for group in groups:
         for run in group.runs:
             result = run.result
@@ -52,6 +52,7 @@ def provenance_table(groups: Sequence[Group]) -> Table:
                     f"[{run.folder.name}](../{run.folder.name})",
                     str(model.get("latent_actions", f"hidden {model['hidden']}")),
                     str(result["steps"]),
+                    str(result["skipped_steps"]),
                     str(result["best_step"]),
                     f"{result['wall_seconds'] / 60:.0f}",
                     ", ".join(dict.fromkeys(str(x["commit"]) for x in result["sittings"])),
