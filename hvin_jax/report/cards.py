@@ -15,6 +15,8 @@ def card_text(planner: Planner) -> str:
         f"{data['train']:,} mazes of {data['size']}×{data['size']}, seed {data['seed']}, cells "
         f"freed with probability {data['min_decimation']:g} to {data['max_decimation']:g}"
     )
+    if config["train"].get("symmetries"):
+        made_from += ", turned and mirrored at random"
     return f"""# {card["name"]}
 
 A {config["model"]["kind"].replace("_", " ")} for {planner.mechanism.name}, of
