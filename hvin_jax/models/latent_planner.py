@@ -32,7 +32,7 @@ class LatentPlanner(nn.Module):
       hidden: channels between the observation and R.
       tie_kernels: whether R and V share one kernel, as the paper writes it. By default they have
         one each, and that of V starts at zero: a shared random one multiplies values in every
-        layer, which overflows after some two hundred of them.
+        layer, and a VIN of 100 layers did not train with it (RESULTS.md).
       dtype: the type that is planned in: "float32" (that of the parameters), or "bfloat16", with
         parameters, observation and logits in float32.
     """
