@@ -118,7 +118,7 @@ class Job:
             (seed,) = self.seeds
             command += [f"--config.seed={seed}", f"--workdir={self.folder(seed).resolve()}"]
             shorter = self.results / f"{self.extends}-seed{seed}"
-            if self.extends and (shorter / "result.json").exists():
+            if self.extends and all((shorter / x).exists() for x in ("result.json", "checkpoints")):
                 command.append(f"--start_from={shorter.resolve()}")
         command += [f"--data_dir={data_dir.resolve()}", f"--cpu_devices={cpu_devices}"]
         command.append(f"--parent={os.getpid()}")

@@ -10,7 +10,7 @@ import time
 import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
 
-from hvin_jax.training.workdir import WorkdirError, check_owner, claim, read_metrics
+from hvin_jax.training.workdir import WorkdirError, check_owner, claim, read_metrics, start_from
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,15 @@ def test_a_setting_that_came_later_is_off_in_earlier_runs(tmp_path):
     for config in ({"batch_size": 32, "later": True}, {}):
         with pytest.raises(WorkdirError, match="belongs to another configuration"):
             check_owner(tmp_path, {"train": config})
+
+
+def test_a_run_whose_checkpoints_are_gone_is_not_gone_on_from(tmp_path):
+    shorter, longer = tmp_path / "shorter", tmp_path / "longer"
+    for folder, steps in ((shorter, 10), (longer, 20)):
+        folder.mkdir()
+        claim(folder, {"train": {"num_steps": steps}, "optimizer": {"schedule": "constant"}})
+    with pytest.raises(WorkdirError, match="its checkpoints are gone"):
+        start_from(longer, shorter)
 
 
 def test_two_processes_in_one_folder(place):

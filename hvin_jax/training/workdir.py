@@ -144,6 +144,8 @@ def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
         different.append("a schedule that depends on the length")
     if different:
         raise WorkdirError(f"can't start from {source}: {'; '.join(different)}")
+    if not (source / "checkpoints").is_dir():
+        raise WorkdirError(f"can't start from {source}: its checkpoints are gone")
     for name in ("metrics.jsonl", "sittings.jsonl"):
         shutil.copy(source / name, folder)
     shutil.copytree(source / "checkpoints", folder / "checkpoints.part", dirs_exist_ok=True)
