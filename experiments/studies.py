@@ -24,7 +24,12 @@ VIEWS = "views"
 VARIANTS: Mapping[str, Mapping[str, object]] = {
     "": {},
     "no_filter": {"model.filter_gate": False},
-    "no_ve": {"model.value_exploration": False},
+    # All layers take a maximum, as in a deep VIN, and what becomes of that is the question.
+    "no_ve": {
+        "model.value_exploration": False,
+        "train.skip_not_finite": True,
+        "train.stop_after_collapses": 4,
+    },
     "np2": {"model.num_policies": 2},
     "np3": {"model.num_policies": 3},
     "tied": {"model.tie_kernels": True},

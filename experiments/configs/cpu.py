@@ -5,8 +5,8 @@ r"""The paper's 2D study at a size that CPUs can train: MODEL-SIZE-DEPTH.
 As experiments/configs/paper.py, but with 40 latent actions (GPPN: 50 hidden units), 4,000 steps
 instead of 23,430, validation on 1,000 mazes every 500 steps, and states without a path to the goal
 (walls above all) left out of the loss, which learns faster. VINs and highway networks of more than
-40 layers are given up when their policy was constant in four validations in a row, or when most of
-their steps were not finite.
+40 layers are given up when their policy was constant in four validations in a row, or when the 50
+steps before one were not finite.
 
 On 2 CPU cores with nothing else to do, the default cell makes about 6 steps a second. Results:
 RESULTS.md.

@@ -52,7 +52,7 @@ class Snapshot:
       state: of the training.
       best: the best parameters so far.
       collapsed: how many validations in a row found a constant policy, int32; at least as many as
-        end the run if most steps were skipped.
+        end the run if all steps of a report were skipped.
       seconds: how long the run has taken until then, in all its sittings.
     """
 

@@ -48,7 +48,8 @@ class Plan:
       skip_not_finite: whether to go on when a loss or gradient is not finite; the step is skipped
         and counted. Otherwise the run stops.
       stop_after_collapses: stop when so many validations in a row found a constant policy, or when
-        one finds that most steps so far were skipped; 0 goes on whatever happens.
+        one comes with a report whose steps were all skipped, so that parameters stand still; 0 goes
+        on whatever happens.
     """
 
     num_steps: int
@@ -151,7 +152,7 @@ def fit(
             look(at_most=0)
             evaluation = validate(state.params)
             collapsed = 0 if evaluation.constant_action is None else collapsed + 1
-            if 2 * int(state.skipped) > step:
+            if step % REPORT_EVERY == 0 and not int(state.window.steps):
                 collapsed = max(collapsed, plan.stop_after_collapses, 1)
             value = float(np.float32(score(evaluation)))
             if is_best := value > float(best.score):

@@ -35,7 +35,7 @@ RESULT_SCHEMA = {
     "num_params": "number of parameters of the model",
     "steps": "number of training steps made",
     "skipped_steps": "steps that were skipped because a loss or gradient was not finite",
-    "collapsed": "whether the last validation found a constant policy, or most steps were skipped",
+    "collapsed": "whether the last validation found a constant policy, or parameters stood still",
     "wall_seconds": "training time of all sittings, validation included, evaluation left out",
     "best_step": "after which step the tested parameters were taken",
     "valid_score": "their score on the validation mazes, by which they were selected",
