@@ -20,7 +20,7 @@ from ml_collections import ConfigDict
 
 from experiments.console import Console, Silence, announce, bar
 from hvin_jax.models import make_model
-from hvin_jax.planner import Planner, save_planner
+from hvin_jax.planner import Planner, load_planner, save_planner
 from hvin_jax.report.cards import card_text
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
@@ -157,10 +157,12 @@ def check(config: ConfigDict) -> Settings:
     """Raises for what is wrong with a configuration, as far as it shows before there are data."""
     num_examples = config.train.batch_size if config.data.file else config.data.train
     settings = Settings(config, num_examples)
-    model = model_of(config, get_mechanism(config.data.mechanism))
+    mechanism = get_mechanism(config.data.mechanism)
+    model = model_of(config, mechanism)
     maze = jnp.zeros((1, config.data.size, config.data.size))
     goal = jnp.zeros((*maze.shape, model.num_orientations))
     jax.eval_shape(lambda: model.init(jax.random.key(0), maze, goal, train=False))
+    first_weights(config, mechanism)
     return settings
 
 
@@ -176,6 +178,20 @@ def model_settings(config: ConfigDict, mechanism: Mechanism) -> dict[str, Any]:
         "num_orientations": mechanism.num_orientations,
         "num_actions": mechanism.num_actions,
     }
+
+
+def first_weights(config: ConfigDict, mechanism: Mechanism) -> Params | None:
+    """The parameters that the planner begins with; None if they are drawn at random."""
+    source = config.train.weights
+    if not source:
+        return None
+    other = load_planner(source)
+    if other.mechanism.name != mechanism.name:
+        raise ValueError(f"{source} is a planner for {other.mechanism.name}, not {mechanism.name}")
+    try:
+        return Planner(model_settings(config, mechanism), other.params, mechanism).params
+    except ValueError as error:
+        raise ValueError(f"config.train.weights={source}: {error}") from error
 
 
 def train(

@@ -56,8 +56,11 @@ def make_task(config: ConfigDict, mazes: MazeSplits) -> launch.Task:
     """Planning on maps that are given."""
     model = launch.model_of(config, mazes.mechanism)
     shape = (1, *mazes.train.size)
+    weights = launch.first_weights(config, mazes.mechanism)
 
     def init(key: jax.Array) -> launch.Params:
+        if weights is not None:
+            return weights
         goal = jnp.zeros((*shape, model.num_orientations))
         return model.init(key, jnp.zeros(shape), goal, train=False)
 

@@ -45,6 +45,18 @@ VARIANTS: Mapping[str, Mapping[str, object]] = {
         "loss.long_paths": 5.0,
         "eval.every_steps": 1000,
     },
+    # On larger mazes and with deeper blocks, from where that one ended.
+    "transferred": {
+        **FAST_RECIPE,
+        "optimizer.learning_rate": 1e-3,
+        "train.weights": "results/cpu/highway_vin-15-100-augmented-seed0",
+        "train.num_steps": 1500,
+        "train.symmetries": True,
+        "loss.long_paths": 5.0,
+        "model.num_blocks": 20,
+        "model.block_depth": 15,
+        "eval.every_steps": 250,
+    },
 }
 # A variant that only trains longer goes on from the finished shorter run, whose steps are its own.
 EXTENDS = {"long": ""}
@@ -158,6 +170,7 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "best_depth": _CPU_DEPTHS,
         "headline": [
             Cell("highway_vin", 15, 100, "augmented"),
+            Cell("highway_vin", 25, 300, "transferred"),
             *(
                 Cell(model, 15, depth, variant)
                 for variant in ("ours", "long")

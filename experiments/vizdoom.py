@@ -76,14 +76,14 @@ def make_task(config: ConfigDict, data: ViewData) -> launch.Task:
     planner = launch.model_of(config, data.mazes.mechanism)
     model = VisualPlanner(make_perception(fields), planner)
     goal = (*data.mazes.train.size, planner.num_orientations)
-    pretrained = _pretrained(config.perception.weights, fields)
+    seeing = _pretrained(config.perception.weights, fields)
+    planning = launch.first_weights(config, data.mazes.mechanism)
 
     def init(key: jax.Array) -> Params:
         params = model.init_params(key, VIEW_SHAPE, goal)
-        return (
-            params
-            if pretrained is None
-            else join_params(pretrained, part_params(params, "planner"))
+        return join_params(
+            part_params(params, "perception") if seeing is None else seeing,
+            part_params(params, "planner") if planning is None else planning,
         )
 
     jax.eval_shape(init, jax.random.key(0))  # impossible settings show here

@@ -1,10 +1,12 @@
 """The training command from end to end, and what it says when something is wrong."""
 
+import functools
 import json
 import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 from launching import ROOT, TINY, run
@@ -98,6 +100,35 @@ def test_train_without_a_test(finished):
     assert same[0] == same[1]
 
 
+def test_weights_to_begin_with(finished):
+    """At a learning rate of nearly 0 they stay what they were, on mazes of another size, too."""
+    folder, _ = finished
+    changes = (
+        "--config.train.weights=runs/tiny",
+        "--config.train.num_steps=15",
+        "--config.optimizer.learning_rate=1e-30",
+        "--config.model.block_depth=3",
+        "--config.data.size=9",
+    )
+    code, _, err = run("maze", *TINY, *changes, "--workdir=runs/begun", folder=folder)
+    assert code == 0, err
+    before, after = (load_planner(folder / "runs" / name).params for name in ("tiny", "begun"))
+    jax.tree.map(functools.partial(np.testing.assert_allclose, atol=1e-12), before, after)
+    code, _, err = run(
+        "maze",
+        *TINY,
+        "--config.train.weights=runs/tiny",
+        "--config.model.num_blocks=5",
+        folder=folder,
+    )
+    assert code == 1
+    assert "weights=runs/tiny: the parameters do not fit the model: alpha has shape" in err
+    moves = ("--config.data.mechanism=news", "--config.train.weights=runs/tiny")
+    code, _, err = run("maze", *TINY, *moves, "--workdir=runs/news", folder=folder)
+    assert code == 1
+    assert "runs/tiny is a planner for diffdrive, not news" in err
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -119,6 +150,7 @@ def test_train_without_a_test(finished):
         (["--config.data.min_decimation=1.0"], "maze: too few distinct maps"),
         (["--config.optimizer.name=sdg"], "maze: optax has no optimiser 'sdg'"),
         (["--config.optimizer.schedule=step"], "maze: unknown schedule 'step'"),
+        (["--config.train.weights=gone"], "maze: gone: no planner there"),
         (["--config.eval.select=speed"], "config.eval.select is 'speed'"),
         (["--config.eval.every_steps=-1"], "validate_every is -1"),
         (["--workdir=/proc/nowhere"], "maze: can't use"),

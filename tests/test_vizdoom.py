@@ -111,12 +111,29 @@ def test_pretrained_and_frozen_perception(finished):
     )
     code, _, err = run("vizdoom", *TINY, *changes, "--workdir=runs/frozen", folder=folder)
     assert code == 0, err
+    assert _same_weights(folder / "runs", "tiny", "frozen", part="perception")
+    assert not _same_weights(folder / "runs", "tiny", "frozen", part="planner")
+
+
+def test_pretrained_planner(finished):
+    folder, _ = finished
+    changes = (
+        "--config.train.weights=runs/tiny",
+        "--config.train.num_steps=20",
+        "--config.optimizer.learning_rate=1e-30",
+    )
+    code, _, err = run("vizdoom", *TINY, *changes, "--workdir=runs/planned", folder=folder)
+    assert code == 0, err
+    assert _same_weights(folder / "runs", "tiny", "planned", part="planner")
+    assert not _same_weights(folder / "runs", "tiny", "planned", part="perception")
+
+
+def _same_weights(runs, one, other, *, part):
     with (
-        np.load(folder / "runs/tiny/perception/weights.npz") as before,
-        np.load(folder / "runs/frozen/perception/weights.npz") as after,
+        np.load(runs / one / part / "weights.npz") as before,
+        np.load(runs / other / part / "weights.npz") as after,
     ):
-        for name in before.files:
-            np.testing.assert_array_equal(before[name], after[name])
+        return all(np.allclose(before[name], after[name], atol=1e-12) for name in before.files)
 
 
 def test_walk(finished):

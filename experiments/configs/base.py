@@ -81,6 +81,7 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.train.batch_size = 32  # over all devices
     config.train.num_epochs = 30
     config.train.num_steps = 0  # if not 0, instead of epochs
+    config.train.weights = ""  # begin with those of a planner: its folder or name; "": at random
     config.train.symmetries = False  # turn and mirror mazes at random
     config.train.feed = "auto"  # data live on the device, or are streamed: device, stream
     config.train.skip_not_finite = False  # skip and count steps that are not finite, or stop
