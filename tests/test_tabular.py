@@ -223,6 +223,24 @@ def test_soft_maximum_and_its_gradient_are_finite_at_any_scale():
         assert all(np.isfinite(x).all() for x in jax.tree.leaves(outputs))
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e5, 1e9, 1e20])
+def test_soft_maximum_does_not_round_large_values(scale):
+    """Products of α and values round by far more than exp can bear."""
+    alpha = np.float32(0.97)
+    steps = np.random.default_rng(7).integers(-3, 1, size=(5, 4000))
+    values = np.float32(scale) + (steps * np.spacing(np.float32(scale))).astype(np.float32)
+    gradient = jax.jit(jax.grad(lambda x: hvin_jax.smax(x, alpha).sum()))
+    soft = jax.jit(hvin_jax.smax)(values, alpha)
+    top = values.max(0).astype(np.float64)
+    below = values - top
+    weights = np.exp(alpha * below)
+    weights /= weights.sum(0)
+    mean = (weights * below).sum(0)
+    np.testing.assert_allclose(soft, top + mean, rtol=1e-6)
+    expected = weights * (1 + alpha * (below - mean))
+    np.testing.assert_allclose(gradient(values), expected, rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

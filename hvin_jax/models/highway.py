@@ -6,6 +6,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax import lax
 from jax.tree_util import Partial
 
 from hvin_jax.models.latent_planner import LatentPlanner
@@ -151,7 +152,8 @@ def learned_policy(
 ) -> jax.Array:
     """π = softmax(τ Q + U φ) over the latent actions, `[B, H, W, O, A]`."""
     bias = jnp.einsum("bhwc,coa->bhwoa", observed, weights[chain])
-    scores = temperature[block, chain, layer] * q.astype(bias.dtype) + bias
+    relative = _below_the_top(q.astype(bias.dtype), axis=-1)
+    scores = temperature[block, chain, layer] * relative + bias
     return jax.nn.softmax(scores, axis=-1).astype(q.dtype)
 
 
@@ -165,8 +167,13 @@ def learned_gate(
 ) -> jax.Array:
     """A = softmax(α V' + U φ) over the depths, `[N_b, B, H, W, O]`."""
     bias = jnp.einsum("bhwc,dco->dbhwo", observed, weights[block])
-    scores = alpha[block] * values.astype(bias.dtype) + bias
+    scores = alpha[block] * _below_the_top(values.astype(bias.dtype), axis=0) + bias
     return jax.nn.softmax(scores, axis=0).astype(values.dtype)
+
+
+def _below_the_top(values: jax.Array, axis: int) -> jax.Array:
+    """For a softmax, which is the same but does not round large values."""
+    return values - lax.stop_gradient(values.max(axis, keepdims=True))
 
 
 def flatten_layers(output: PlanOutput) -> PlanOutput:

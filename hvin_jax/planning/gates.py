@@ -37,19 +37,21 @@ def smax(
         return value if floor is None else jnp.maximum(value, floor)
 
     def largest(so_far: jax.Array, value: jax.Array) -> tuple[jax.Array, None]:
-        return jnp.maximum(so_far, alpha * lifted(value)), None
+        return jnp.maximum(so_far, sign * lifted(value)), None
 
     def add(sums: tuple[jax.Array, jax.Array], value: jax.Array) -> tuple[tuple, None]:
-        value = lifted(value)
-        weight = jnp.exp(alpha * value - shift)
-        return (sums[0] + weight, sums[1] + weight * value), None
+        distance = lifted(value) - top
+        weight = jnp.exp(alpha * distance)
+        return (sums[0] + weight, sums[1] + weight * distance), None
 
-    # Softmax does not change when its arguments are shifted, so the shift needs no gradient.
-    shift, _ = lax.scan(largest, alpha * lifted(values[0]), values[1:])
-    shift = lax.stop_gradient(shift)
-    zero = jnp.zeros_like(shift)
+    # Everything is relative to the value with the largest weight: of large values, an ulp is too
+    # much for exp. The result does not depend on what it is relative to: that needs no gradient.
+    sign = jnp.where(alpha < 0, -1, 1).astype(values.dtype)
+    top, _ = lax.scan(largest, sign * lifted(values[0]), values[1:])
+    top = lax.stop_gradient(sign * top)
+    zero = jnp.zeros_like(top)
     (weights, weighted), _ = lax.scan(add, (zero, zero), values)
-    return weighted / weights
+    return top + weighted / weights
 
 
 def aggregate(
