@@ -4,8 +4,9 @@ r"""Plans a path on a map of your own with a trained planner.
     python -m experiments.plan --map=plan.png --cell=8 --start=1,1 --goal=9,14,E --out=path.png
 
 A map is a drawing (`.txt`: # wall, . free, S start, G goal), a black-and-white image (`.png`) or an
-array of 0 and 1 (`.npy`). The planner is one that comes with the package, or of a run of yours:
---planner=runs/quickstart. Exit code 0 if the planner reaches the goal, 1 if not.
+array of 0 and 1 (`.npy`). The planner is one that comes with the package, chosen by the size of the
+map, or of a run of yours: --planner=runs/quickstart. Exit code 0 if the planner reaches the goal, 1
+if not.
 """
 
 import sys
@@ -13,7 +14,7 @@ import sys
 from absl import app, flags
 
 from experiments.console import quiet_libraries
-from hvin_jax.planner import DEFAULT, Planner, load_planner, shipped_planners
+from hvin_jax.planner import Planner, load_planner, shipped_planner_for, shipped_planners
 from hvin_jax.report.plans import plan_figure, plan_sentence
 from hvin_jax.tasks.drawing import save_figure
 from hvin_jax.tasks.own_maps import OwnMap, read_map, to_text
@@ -22,9 +23,9 @@ _MAP = flags.DEFINE_string("map", None, "The map: .txt, .png or .npy.", required
 _CELL = flags.DEFINE_integer("cell", 1, "For images: pixels per cell.", lower_bound=1)
 _PLANNER = flags.DEFINE_string(
     "planner",
-    DEFAULT,
+    None,
     "Folder of a run or planner, or the name of one that comes with the package: "
-    f"{', '.join(shipped_planners())}.",
+    f"{', '.join(shipped_planners())}; by default, of these the one for the size of the map.",
 )
 _START = flags.DEFINE_string(
     "start", None, "ROW,COLUMN or ROW,COLUMN,ORIENTATION; by default S of the drawing."
@@ -51,7 +52,7 @@ def main(argv: list[str]) -> None:
 
 def _plan() -> bool:
     own_map = read_map(_MAP.value, cell=_CELL.value)
-    planner = load_planner(_PLANNER.value)
+    planner = load_planner(_PLANNER.value or shipped_planner_for(own_map.maze.shape))
     start = _state("start", _START.value, own_map.start, planner)
     goal = _state("goal", _GOAL.value, own_map.goal, planner)
     plan = planner.plan(own_map.maze, goal, start)

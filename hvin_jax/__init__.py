@@ -1,7 +1,14 @@
 """Highway value iteration networks in JAX and Flax."""
 
 from hvin_jax import models
-from hvin_jax.planner import Plan, Planner, load_planner, save_planner, shipped_planners
+from hvin_jax.planner import (
+    Plan,
+    Planner,
+    load_planner,
+    save_planner,
+    shipped_planner_for,
+    shipped_planners,
+)
 from hvin_jax.planning import (
     MDP,
     ConvMDP,
@@ -35,6 +42,7 @@ __all__ = [
     "load_planner",
     "models",
     "save_planner",
+    "shipped_planner_for",
     "shipped_planners",
     "smax",
     "value_iteration",

@@ -28,9 +28,9 @@ from hvin_jax.tasks.npz import atomic_write, write_npz
 from hvin_jax.tasks.rollouts import follow, path_lengths
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
-# Planners that come with the package.
+# Planners that come with the package, each named after its mechanism and the mazes it learned from.
 SHIPPED = pathlib.Path(__file__).parent / "weights"
-DEFAULT = "diffdrive"
+DEFAULT = "diffdrive-15"
 VERSION = 1
 
 
@@ -252,6 +252,19 @@ def read_weights(path: pathlib.Path) -> dict[str, Any]:
 def shipped_planners() -> list[str]:
     """The names of the planners that come with the package."""
     return sorted(x.parent.name for x in SHIPPED.glob("*/planner.json"))
+
+
+def shipped_planner_for(size: Sequence[int]) -> str:
+    """The name of the planner to use on maps of a size.
+
+    It is the one that learned from the smallest mazes as large as that, or from the largest.
+
+    Args:
+      size: height and width of the maps.
+    """
+    by_side = {int(name.rsplit("-", 1)[1]): name for name in shipped_planners()}
+    large_enough = [side for side in by_side if side >= max(size)]
+    return by_side[min(large_enough, default=max(by_side))]
 
 
 def _find(path: str | pathlib.Path) -> pathlib.Path:

@@ -125,6 +125,20 @@ def test_shipped_planners_have_cards(planner):
         assert card["config"]["model"]
 
 
+@pytest.mark.parametrize(
+    ("size", "name"),
+    [
+        ((5, 5), "diffdrive-15"),
+        ((15, 9), "diffdrive-15"),
+        ((9, 17), "diffdrive-25"),
+        ((25, 25), "diffdrive-25"),
+        ((60, 3), "diffdrive-25"),
+    ],
+)
+def test_shipped_planner_for_a_size(size, name):
+    assert hvin_jax.shipped_planner_for(size) == name
+
+
 def test_bfloat16_acts_alike(planner, mazes):
     narrow = Planner({**planner.settings, "dtype": "bfloat16"}, planner.params, planner.mechanism)
     actions = [x.policy(mazes.maze, mazes.goal).logits.argmax(-1) for x in (planner, narrow)]

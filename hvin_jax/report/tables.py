@@ -32,7 +32,7 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
         for spl_range in ranges:
             cell = (metric, group.model, group.size, group.depth, spl_range)
             task = "3d" if group.variant == "views" else "2d"
-            same = group.variant in ("", "long", "ours", "augmented", "tied", "views")
+            same = group.variant in ("", "long", "ours", "augmented", "tied", "transferred", "views")
             paper = paper_rate(*cell, task=task) if same else None
             row += [_percent(group.rate(metric, spl_range)), _percent(paper)]
         table.append(row)
