@@ -17,6 +17,8 @@ def card_text(planner: Planner) -> str:
     )
     if config["train"].get("symmetries"):
         made_from += ", turned and mirrored at random"
+    if source := config["train"].get("weights"):
+        made_from += f", beginning with the weights of {source}"
     return f"""# {card["name"]}
 
 A {config["model"]["kind"].replace("_", " ")} for {planner.mechanism.name}, of
