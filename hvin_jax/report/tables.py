@@ -10,6 +10,8 @@ from hvin_jax.report.runs import Group
 from hvin_jax.tasks.npz import atomic_write
 
 Table = list[list[str]]  # the first row is the header
+# The variants that have a row of the paper beside them: the model as it is, however it was trained.
+_OF_THE_PAPER = ("", "long", "ours", "augmented", "transferred", "tied", "views")
 
 
 def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
@@ -32,8 +34,7 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
         for spl_range in ranges:
             cell = (metric, group.model, group.size, group.depth, spl_range)
             task = "3d" if group.variant == "views" else "2d"
-            same = group.variant in ("", "long", "ours", "augmented", "tied", "transferred", "views")
-            paper = paper_rate(*cell, task=task) if same else None
+            paper = paper_rate(*cell, task=task) if group.variant in _OF_THE_PAPER else None
             row += [_percent(group.rate(metric, spl_range)), _percent(paper)]
         table.append(row)
     return table
