@@ -4,7 +4,7 @@
 
 40 layers on 11×11 mazes of all densities. Not the protocol's recipe but one that learns faster:
 Adam with a cosine schedule, any optimal action accepted, walls left out of the loss. On 2 CPU cores
-2,500 steps take 2 minutes and reach a success rate of 99.8 % on 1,000 unseen mazes.
+2,500 steps take 2 minutes and reach a success rate of 99.7 % on 1,000 unseen mazes.
 """
 
 from ml_collections import ConfigDict
