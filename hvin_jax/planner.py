@@ -28,7 +28,7 @@ from hvin_jax.tasks.npz import atomic_write, write_npz
 from hvin_jax.tasks.rollouts import follow, path_lengths
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
-# Planners that come with the package, each named after its mechanism and the mazes it learned from.
+# Planners that come with the package, named after their mechanism and the largest maps they are for.
 SHIPPED = pathlib.Path(__file__).parent / "weights"
 DEFAULT = "diffdrive-15"
 VERSION = 1
@@ -257,7 +257,7 @@ def shipped_planners() -> list[str]:
 def shipped_planner_for(size: Sequence[int]) -> str:
     """The name of the planner to use on maps of a size.
 
-    It is the one that learned from the smallest mazes as large as that, or from the largest.
+    It is the one for the smallest maps that are as large as that, or for the largest.
 
     Args:
       size: height and width of the maps.

@@ -102,30 +102,28 @@ def test_eval_repeats_the_test(finished):
     assert again["map_accuracy"] == result["test"]["map_accuracy"]
 
 
-def test_pretrained_and_frozen_perception(finished):
+@pytest.mark.parametrize(
+    ("changes", "kept", "changed"),
+    [
+        (
+            ("--config.perception.weights=runs/tiny", "--config.perception.learning=frozen"),
+            "perception",
+            "planner",
+        ),
+        (
+            ("--config.train.weights=runs/tiny", "--config.optimizer.learning_rate=1e-30"),
+            "planner",
+            "perception",
+        ),
+    ],
+)
+def test_pretrained_parts(finished, changes, kept, changed):
     folder, _ = finished
-    changes = (
-        "--config.perception.weights=runs/tiny",
-        "--config.perception.learning=frozen",
-        "--config.train.num_steps=20",
-    )
-    code, _, err = run("vizdoom", *TINY, *changes, "--workdir=runs/frozen", folder=folder)
+    arguments = (*TINY, *changes, "--config.train.num_steps=20", f"--workdir=runs/{kept}")
+    code, _, err = run("vizdoom", *arguments, folder=folder)
     assert code == 0, err
-    assert _same_weights(folder / "runs", "tiny", "frozen", part="perception")
-    assert not _same_weights(folder / "runs", "tiny", "frozen", part="planner")
-
-
-def test_pretrained_planner(finished):
-    folder, _ = finished
-    changes = (
-        "--config.train.weights=runs/tiny",
-        "--config.train.num_steps=20",
-        "--config.optimizer.learning_rate=1e-30",
-    )
-    code, _, err = run("vizdoom", *TINY, *changes, "--workdir=runs/planned", folder=folder)
-    assert code == 0, err
-    assert _same_weights(folder / "runs", "tiny", "planned", part="planner")
-    assert not _same_weights(folder / "runs", "tiny", "planned", part="perception")
+    assert _same_weights(folder / "runs", "tiny", kept, part=kept)
+    assert not _same_weights(folder / "runs", "tiny", kept, part=changed)
 
 
 def _same_weights(runs, one, other, *, part):
