@@ -28,7 +28,7 @@ from hvin_jax.tasks.npz import atomic_write, write_npz
 from hvin_jax.tasks.rollouts import follow, path_lengths
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
-# Planners that come with the package, named after their mechanism and the largest maps they are for.
+# Planners that come with the package, named after their mechanism and the largest maps for them.
 SHIPPED = pathlib.Path(__file__).parent / "weights"
 DEFAULT = "diffdrive-15"
 VERSION = 1
