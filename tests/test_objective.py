@@ -14,7 +14,7 @@ from hvin_jax.training.evaluation import (
     training_arrays,
 )
 from hvin_jax.training.objective import Imitation
-from hvin_jax.training.optimizers import make_optimizer, make_schedule
+from hvin_jax.training.optimizers import make_optimizer, make_schedule, tree_norm
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +74,29 @@ def test_protocol_optimiser_by_hand():
         np.testing.assert_allclose(update, -1e-3 * gradient / (second**0.5 + 1e-6), rtol=1e-5)
 
 
-def test_clipping():
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e25, 1e36])
+def test_clipping(size):
     optimizer = make_optimizer("sgd", learning_rate=1.0, clip_norm=40.0)
-    gradient = jnp.array([300.0, 400.0])
+    gradient = {"a": jnp.array([3.0 * size]), "b": jnp.array([[0.0, 4.0 * size]])}
     update, _ = optimizer.update(gradient, optimizer.init(gradient))
-    np.testing.assert_allclose(update, [-24.0, -32.0], rtol=1e-6)
+    kept = min(size, 8.0)
+    np.testing.assert_allclose(update["a"], [-3.0 * kept], rtol=1e-6)
+    np.testing.assert_allclose(update["b"], [[0.0, -4.0 * kept]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "norm"),
+    [([0.0, 0.0], 0.0), ([3e-30, -4e-30], 5e-30), ([3e30, -4e30], 5e30), ([], 0.0)],
+)
+def test_norm_of_very_small_and_large_gradients(values, norm):
+    np.testing.assert_allclose(
+        tree_norm({"a": jnp.array(values), "b": jnp.zeros(())}), norm, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_norm_of_what_is_not_finite(value):
+    assert not np.isfinite(tree_norm([jnp.array([1.0, value]), jnp.ones(2)]))
 
 
 def test_schedules():

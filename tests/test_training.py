@@ -166,6 +166,18 @@ def test_not_finite_changes_nothing(mazes):
         np.testing.assert_array_equal(x, y)
 
 
+def test_huge_gradients_are_clipped_not_skipped(mazes):
+    step, state, arrays = _setup(mazes)
+    huge = jax.tree.map(lambda x: x, state.params)
+    huge["params"]["policy"] = huge["params"]["policy"] * 1e25
+    state = dataclasses.replace(state, params=huge)
+    new, metrics = jax.jit(step)(state, arrays)
+    assert metrics.finite
+    assert metrics.grad_norm > 1e20
+    changes = jax.tree.map(lambda x, y: jnp.abs(x - y).max(), new.params, state.params)
+    assert 0 < max(jax.tree.leaves(changes)) < 1
+
+
 def test_one_trace(mazes):
     step, state, arrays = _setup(mazes)
     traces = 0

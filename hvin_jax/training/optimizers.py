@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import optax
 
 PROTOCOL_RMSPROP: Mapping[str, Any] = {"decay": 0.99, "eps": 1e-6, "eps_in_sqrt": False}
@@ -53,7 +55,31 @@ def make_optimizer(
     optimizer = make(rate, **options)
     if clip_norm is None:
         return optimizer
-    return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
+    return optax.chain(clip_by_norm(clip_norm), optimizer)
+
+
+def clip_by_norm(largest: float) -> optax.GradientTransformation:
+    """Scales gradients down to a norm, also those whose squares are beyond float32."""
+
+    def update(grads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        del params
+        norm = tree_norm(grads)
+        clipped = jax.tree.map(lambda x: jnp.where(norm < largest, x, x / norm * largest), grads)
+        return clipped, state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def tree_norm(tree: Any) -> jax.Array:
+    """The Euclidean norm of all entries.
+
+    Unlike `optax.tree.norm`, it takes the squares relative to the largest entry. Gradients of deep
+    networks can be above 1e19, where squares overflow float32: clipped they do no harm, but their
+    norm would seem infinite.
+    """
+    top = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda x: jnp.abs(x).max(initial=0), tree))
+    scale = jnp.where(top > 0, top, 1)
+    return scale * optax.tree.norm(jax.tree.map(lambda x: x / scale, tree))
 
 
 def make_schedule(

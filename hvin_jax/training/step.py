@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from hvin_jax.models import PlannerOutput
 from hvin_jax.tasks.symmetries import Symmetries
 from hvin_jax.training.objective import Batch, LossSums
+from hvin_jax.training.optimizers import tree_norm
 from hvin_jax.training.state import REPORT_EVERY, Params, TrainState, Window
 
 
@@ -168,7 +169,7 @@ def make_eval_step(forward: Forward) -> EvalStep:
 
 
 def _metrics(sums: LossSums, grads: Params, wishes: jax.Array) -> StepMetrics:
-    loss, norm = sums.loss / sums.weight, optax.tree.norm(grads)
+    loss, norm = sums.loss / sums.weight, tree_norm(grads)
     return StepMetrics(
         loss=loss,
         accuracy=sums.correct / sums.weight,
