@@ -166,10 +166,11 @@ def test_not_finite_changes_nothing(mazes):
         np.testing.assert_array_equal(x, y)
 
 
-def test_huge_gradients_are_clipped_not_skipped(mazes):
+@pytest.mark.parametrize("size", [1e25, 1e36])
+def test_huge_gradients_are_clipped_not_skipped(mazes, size):
     step, state, arrays = _setup(mazes)
     huge = jax.tree.map(lambda x: x, state.params)
-    huge["params"]["policy"] = huge["params"]["policy"] * 1e25
+    huge["params"]["policy"] = huge["params"]["policy"] * size
     state = dataclasses.replace(state, params=huge)
     new, metrics = jax.jit(step)(state, arrays)
     assert metrics.finite

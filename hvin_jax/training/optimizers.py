@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
+from jax import lax
 
 PROTOCOL_RMSPROP: Mapping[str, Any] = {"decay": 0.99, "eps": 1e-6, "eps_in_sqrt": False}
 SCHEDULES = ("constant", "cosine", "linear")
@@ -64,8 +65,8 @@ def clip_by_norm(largest: float) -> optax.GradientTransformation:
     def update(grads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
         norm = tree_norm(grads)
-        clipped = jax.tree.map(lambda x: jnp.where(norm < largest, x, x / norm * largest), grads)
-        return clipped, state
+        root = jnp.where(norm < largest, 1, largest**0.5 * lax.rsqrt(norm))
+        return _multiply_twice(grads, root), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
@@ -78,8 +79,14 @@ def tree_norm(tree: Any) -> jax.Array:
     norm would seem infinite.
     """
     top = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda x: jnp.abs(x).max(initial=0), tree))
-    scale = jnp.where(top > 0, top, 1)
-    return scale * optax.tree.norm(jax.tree.map(lambda x: x / scale, tree))
+    root = lax.rsqrt(jnp.where(top > 0, top, 1))
+    return top * optax.tree.norm(_multiply_twice(tree, root))
+
+
+def _multiply_twice(tree: Any, factor: jax.Array) -> Any:
+    # By its square at once, or a division, which the compiler merges with others into one by their
+    # product, would leave the range of float32 where gradients are largest.
+    return jax.tree.map(lambda x: x * factor * factor, tree)
 
 
 def make_schedule(
