@@ -101,12 +101,11 @@ def lstm_step(
     # what each neighbour gives, so the kernel is read backwards.
     given = hidden @ params["gather_kernel"][:, ::-1]
     gathered = unwindows(given, kernel_size) + params["gather_bias"]
+    # All that enters the gates in one product, so that every gradient is a product, too.
+    inputs = jnp.concatenate([hidden, gathered, jnp.ones_like(gathered)], axis=-1)
     bias = params["input_bias"] + params["recurrent_bias"]
-    gates = (
-        gathered * params["input_kernel"][None, None, None]
-        + hidden @ params["recurrent_kernel"]
-        + bias[None, None, None]
-    )
+    kernel = jnp.concatenate([params["recurrent_kernel"], params["input_kernel"][None], bias[None]])
+    gates = inputs @ kernel
     enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
     cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
     return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
