@@ -14,7 +14,7 @@ from PIL import Image
 
 from experiments.configs import base, cpu, paper
 from hvin_jax import load_planner
-from hvin_jax.report.results import scores_table, spl_ranges
+from hvin_jax.report.results import git_commit, scores_table, spl_ranges
 from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics
 
 
@@ -231,6 +231,22 @@ def test_ranges():
     assert spl_ranges(15, 90) == ((0, 30), (30, 60), (60, 100))
     assert spl_ranges(15, 120)[-1] == (100, 120)
     assert spl_ranges(11, 50) == ((0, 17), (17, 34), (34, 51))
+
+
+def test_commit_of_the_code(tmp_path):
+    files = [tmp_path / name for name in ("results/run.json", "docs/notes.md", "package/code.py")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("first")
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for arguments in (("init", "-q"), ("add", "."), (*identity, "commit", "-qm", "x")):
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True)
+    commit = git_commit(tmp_path)
+    assert len(commit) == 7
+    for file, then in zip(files, (commit, commit, f"{commit}-dirty"), strict=True):
+        file.write_text("second")
+        assert git_commit(tmp_path) == git_commit(file.parent) == then
+    assert git_commit(tmp_path.parent) is None
 
 
 def test_planner_of_a_run(finished):

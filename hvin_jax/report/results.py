@@ -91,7 +91,8 @@ def git_commit(folder: pathlib.Path) -> str | None:
     """The commit of a repository, with -dirty if its code has changes; None outside of one.
 
     Args:
-      folder: somewhere in the repository. Changes below its `results` do not count: runs make them.
+      folder: somewhere in the repository. Neither its documents nor what is below `results`, which
+        runs change, count as code.
     """
 
     def git(*arguments: str) -> subprocess.CompletedProcess:
@@ -100,7 +101,8 @@ def git_commit(folder: pathlib.Path) -> str | None:
 
     try:
         commit = git("rev-parse", "--short=7", "HEAD").stdout.strip()
-        clean = git("diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)results").returncode == 0
+        code = (":/", ":(top,exclude)results", ":(top,exclude)*.md")
+        clean = git("diff", "--quiet", "HEAD", "--", *code).returncode == 0
     except OSError:
         return None
     return (commit if clean else f"{commit}-dirty") if commit else None
