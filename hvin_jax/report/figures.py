@@ -1,5 +1,6 @@
 """Figures of a study: success rates over the length of the shortest path."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,8 @@ _COLOURS = {
 }
 # Where fewer start states than this were pooled, neighbouring lengths are taken together.
 _WINDOW = 5
+# Panels beside each other, as many as there are models.
+_COLUMNS = 4
 
 
 def spl_figure(panels: Mapping[str, Sequence[Group]], *, by_model: bool) -> Figure:
@@ -29,9 +32,11 @@ def spl_figure(panels: Mapping[str, Sequence[Group]], *, by_model: bool) -> Figu
     Returns:
       The figure.
     """
-    figure = Figure(figsize=(5.2 * len(panels), 3.8), layout="constrained")
-    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (title, groups) in zip(all_axes, panels.items(), strict=True):
+    columns = min(len(panels), _COLUMNS)
+    rows = math.ceil(len(panels) / columns)
+    figure = Figure(figsize=(5.2 * columns, 3.8 * rows), layout="constrained")
+    for place, (title, groups) in enumerate(panels.items(), start=1):
+        axes = figure.add_subplot(rows, columns, place)
         shades = colormaps["viridis"](np.linspace(0.1, 0.85, max(len(groups), 1)))
         for shade, group in zip(shades, groups, strict=True):
             curve = _smooth(group.curve())
