@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 import platform
 import sys
@@ -14,6 +13,7 @@ import jax
 import numpy as np
 
 from hvin_jax.report.results import git_commit
+from hvin_jax.training.devices import usable_cores
 
 K = TypeVar("K", bound=Hashable)
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -61,7 +61,7 @@ def report(figures: list[Figure], json_path: str | None) -> None:
     """Prints a Markdown table with commit and versions, and writes it as JSON if asked to."""
     facts = {
         "commit": git_commit(ROOT) or "unknown",
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "device": jax.devices()[0].device_kind,
         "python": platform.python_version(),
         "jax": jax.__version__,

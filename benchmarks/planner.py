@@ -8,7 +8,6 @@ benchmarks/README.md.
 """
 
 import dataclasses
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ from benchmarks.steps import compile_step, cross_entropy, loss_of, make_batch, m
 from hvin_jax.models import GPPN, VIN, HighwayVIN
 from hvin_jax.planning.conv_backup import convolve, greedy, kernel_matrix
 from hvin_jax.planning.windows import windows
-from hvin_jax.training.devices import PER_CORE
+from hvin_jax.training.devices import PER_CORE, usable_cores
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +64,7 @@ def main(argv: list[str]) -> None:
     del argv
     # Several CPU devices, as in training: on one device, loops that the compiler does not split
     # leave the other cores idle.
-    jax.config.update("jax_num_cpu_devices", PER_CORE * (os.cpu_count() or 1))
+    jax.config.update("jax_num_cpu_devices", PER_CORE * usable_cores())
     figures = []
     for name in _SIZES.value:
         for part in ("step", "dense", "module"):
@@ -93,7 +92,7 @@ def step(name: str) -> list[Figure]:
         "highway": highway_vin(size),
         "shared": highway_vin(size, share_exploration=True),
     }
-    counts = sorted({1, os.cpu_count() or 1, jax.local_device_count()})
+    counts = sorted({1, usable_cores(), jax.local_device_count()})
     compiled = {(m, n): compile_step(models[m], data, n) for m in models for n in counts}
     rows = windows(jnp.ones((batch, size.side, size.side, 4)), 5).reshape(-1, 100)
     matrix = jnp.ones((100, 4 * size.latent_actions))

@@ -8,7 +8,6 @@ cores. With --coordinator, --num_processes and --process_id, which are those of 
 commands, it times a step on all devices of all processes only.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +44,7 @@ def main(argv: list[str]) -> None:
     """Measures and, in the first process, prints a Markdown table."""
     del argv
     jax.config.update(
-        "jax_num_cpu_devices", _CPU_DEVICES.value or devices.PER_CORE * (os.cpu_count() or 1)
+        "jax_num_cpu_devices", _CPU_DEVICES.value or devices.PER_CORE * devices.usable_cores()
     )
     if _COORDINATOR.value:
         hosts.join(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)

@@ -7,7 +7,6 @@ training commands) and one by one, split over CPU devices as in training or on t
 there are. Prints the table that stands in benchmarks/README.md.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +40,7 @@ SIZES: dict[str, tuple[int, int, dict[str, Any]]] = {
 def main(argv: list[str]) -> None:
     """Measures, prints a Markdown table and writes it as JSON if asked to."""
     del argv
-    jax.config.update("jax_num_cpu_devices", devices.PER_CORE * (os.cpu_count() or 1))
+    jax.config.update("jax_num_cpu_devices", devices.PER_CORE * devices.usable_cores())
     figures = []
     for name, (side, batch, settings) in SIZES.items():
         note(f"{name} ...")

@@ -10,7 +10,6 @@ Takes about two minutes. Prints the table that stands in benchmarks/README.md.
 
 import collections
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,7 +38,7 @@ BATCH = 32
 def main(argv: list[str]) -> None:
     """Measures, prints a Markdown table and writes it as JSON if asked to."""
     del argv
-    jax.config.update("jax_num_cpu_devices", devices.PER_CORE * (os.cpu_count() or 1))
+    jax.config.update("jax_num_cpu_devices", devices.PER_CORE * devices.usable_cores())
     note("making mazes ...")
     mazes = make_mazes(
         law=MazeLaw((15, 15)),

@@ -8,7 +8,6 @@ paper's 35,000 mazes is extrapolated from the last half of these, so it is too l
 small: the more mazes there are, the fewer of their views are new.
 """
 
-import os
 import pathlib
 import tempfile
 import time
@@ -23,6 +22,7 @@ from hvin_jax.tasks.doom.view_data import make_view_data
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import MazeSplits
 from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.training.devices import usable_cores
 
 _JSON = flags.DEFINE_string("json", None, "Also write the figures to this file.")
 _MAZES = flags.DEFINE_integer("mazes", 400, "How many mazes to render.", lower_bound=20)
@@ -32,7 +32,7 @@ _PAPER = 35_000
 def main(argv: list[str]) -> None:
     """Measures, prints a Markdown table and writes it as JSON if asked to."""
     del argv
-    count, workers = _MAZES.value, os.cpu_count() or 1
+    count, workers = _MAZES.value, usable_cores()
     splits = _mazes(count)
     mazes = list(splits.train.maze)
     views = render_mazes(mazes, draw_looks(0, count), workers=workers)

@@ -1,6 +1,5 @@
 """The mazes and views of a configuration: read from a file, or made once and kept."""
 
-import os
 import pathlib
 import re
 import sys
@@ -21,6 +20,7 @@ from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import SPLITS, MazeSplits
 from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.training.devices import usable_cores
 
 
 def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
@@ -58,7 +58,7 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
             valid=data.valid,
             test=data.test,
             seed=data.seed,
-            workers=os.cpu_count() or 1,
+            workers=usable_cores(),
             progress=bar.update,
         )
     save_mazes(path, mazes)
@@ -130,7 +130,7 @@ def configured_views(data: ConfigDict, folder: pathlib.Path) -> ViewData:
         return load_view_data(path)
     except IncompleteError:
         counts = {split: data[split] for split in SPLITS}
-        workers = os.cpu_count() or 1
+        workers = usable_cores()
         make_views(
             path, size=(data.size, data.size), counts=counts, seed=data.seed, workers=workers
         )

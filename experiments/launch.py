@@ -8,7 +8,6 @@ validation is tested, and results, pictures and the planner are written.
 import contextlib
 import dataclasses
 import functools
-import os
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -149,7 +148,7 @@ def use_cpu_devices(count: int, batch_size: int) -> None:
       count: how many devices; 0: several a core, as far as they share a batch evenly.
       batch_size: of this process; 0: one that all devices share evenly, however many they are.
     """
-    evenly = devices.even_number(batch_size, os.cpu_count() or 1)
+    evenly = devices.even_number(batch_size, devices.usable_cores())
     jax.config.update("jax_num_cpu_devices", count or evenly)
 
 

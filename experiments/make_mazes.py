@@ -27,6 +27,7 @@ from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import MECHANISMS, get_mechanism
 from hvin_jax.tasks.npz import atomic_write
+from hvin_jax.training.devices import usable_cores
 
 _SIZE = flags.DEFINE_string("size", "15", "Side of the mazes, or ROWSxCOLUMNS.")
 _MECHANISM = flags.DEFINE_enum(
@@ -57,7 +58,7 @@ _FORMAT = flags.DEFINE_enum(
 )
 _PREVIEW = flags.DEFINE_string("preview", None, "Picture of some of the mazes to write, *.png.")
 _WORKERS = flags.DEFINE_integer(
-    "workers", os.cpu_count() or 1, "Number of processes that make mazes.", lower_bound=1
+    "workers", usable_cores(), "Number of processes that make mazes.", lower_bound=1
 )
 
 

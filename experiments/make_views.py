@@ -12,7 +12,6 @@ What the files mean: hvin_jax/tasks/doom/view_data.py. With --preview=DIR, pictu
 a level from above and of the views at one of its cells are written too.
 """
 
-import os
 import pathlib
 import signal
 import sys
@@ -23,6 +22,7 @@ from absl import app, flags
 from experiments.data import make_views, parse_size
 from hvin_jax.tasks.doom.engine import EngineError, MissingExtraError
 from hvin_jax.tasks.doom.view_data import SHARD, load_view_data
+from hvin_jax.training.devices import usable_cores
 
 _SIZE = flags.DEFINE_string("size", "15", "Side of the mazes, or ROWSxCOLUMNS.")
 _TRAIN = flags.DEFINE_integer("train", 25000, "Number of training mazes.", lower_bound=0)
@@ -35,7 +35,7 @@ _OUT = flags.DEFINE_string("out", None, "Folder to write.", required=True)
 _PREVIEW = flags.DEFINE_string("preview", None, "Folder for pictures of the first maze.")
 _SHARD = flags.DEFINE_integer("shard", SHARD, "Mazes in one file.", lower_bound=1)
 _WORKERS = flags.DEFINE_integer(
-    "workers", os.cpu_count() or 1, "Number of engines side by side.", lower_bound=1
+    "workers", usable_cores(), "Number of engines side by side.", lower_bound=1
 )
 
 

@@ -1,5 +1,7 @@
 """The order of the data and its way to the devices."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,11 @@ def test_bad_batches():
 )
 def test_cpu_devices_share_a_batch_evenly(batch_size, cores, expected):
     assert devices.even_number(batch_size, cores) == expected
+
+
+def test_usable_cores_are_those_a_process_is_pinned_to(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5}, raising=False)
+    assert devices.usable_cores() == 2
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert devices.usable_cores() == 7

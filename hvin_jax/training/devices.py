@@ -4,6 +4,7 @@ State and parameters go in and come out unstacked (`in_axes=None`); batches carr
 the devices of this process. The same code runs on one CPU, on many GPUs and on many machines.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -123,6 +124,13 @@ def steps_in_flight() -> int:
     is finished before the next one begins, which costs about a millisecond.
     """
     return 0 if jax.default_backend() == "cpu" else 3
+
+
+def usable_cores() -> int:
+    """How many CPU cores this process may use: those it is pinned to, or all."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def even_number(batch_size: int, cores: int) -> int:
