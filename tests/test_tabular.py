@@ -215,6 +215,27 @@ def test_soft_maximum():
     assert_close(hvin_jax.smax(jnp.asarray(values[:1]), 2.0), values[0])
 
 
+@pytest.mark.parametrize("alpha", [-2.0, 0.0, 1.5])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_derivatives_of_the_soft_maximum_are_those_of_its_formula(alpha, filtered):
+    rng = np.random.default_rng(8)
+    values, floor = jnp.asarray(rng.normal(size=(4, 2, 3))), jnp.asarray(rng.normal(size=(2, 3)))
+    values = values.at[1, 0].set(floor[0])  # a tie, as at the first depth of every block
+
+    def rule(values, alpha, floor):
+        return jnp.sin(hvin_jax.smax(values, alpha, floor=floor if filtered else None))
+
+    def formula(values, alpha, floor):
+        lifted = jnp.maximum(values, floor[None]) if filtered else values
+        return jnp.sin(jnp.sum(jax.nn.softmax(alpha * lifted, axis=0) * lifted, axis=0))
+
+    point = (values, jnp.asarray(alpha), floor)
+    for derivative in (jax.jacrev, jax.jacfwd):
+        actual = jax.jit(derivative(rule, argnums=(0, 1, 2)))(*point)
+        expected = jax.jit(derivative(formula, argnums=(0, 1, 2)))(*point)
+        jax.tree.map(assert_close, actual, expected)
+
+
 def test_soft_maximum_and_its_gradient_are_finite_at_any_scale():
     gradients = jax.jit(jax.value_and_grad(lambda *x: hvin_jax.smax(*x).sum(), argnums=(0, 1)))
     for scale, alpha in itertools.product([1e-30, 1.0, 1e4, 1e15], [-1.0, 0.0, 1.0]):

@@ -5,6 +5,7 @@ CPU compiler turns into code some ten times faster than its reduction over a lea
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,26 +33,72 @@ def smax(
     Returns:
       The weighted mean of `values` over axis 0.
     """
+    return _smax(values, jnp.asarray(alpha, values.dtype), floor)
 
-    def lifted(value: jax.Array) -> jax.Array:
-        return value if floor is None else jnp.maximum(value, floor)
+
+@jax.custom_jvp
+def _smax(values: jax.Array, alpha: jax.Array, floor: jax.Array | None) -> jax.Array:
+    top, weights, weighted = _relative_sums(values, alpha, floor)
+    return top + weighted / weights
+
+
+def _relative_sums(
+    values: jax.Array, alpha: jax.Array, floor: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The value with the largest weight, and Σ_d w_d and Σ_d w_d (V_d - that) for w = exp(α ·).
+
+    Everything is relative to that value: of large ones, an ulp is too much for exp.
+    """
+    sign = jnp.where(alpha < 0, -1, 1).astype(values.dtype)
 
     def largest(so_far: jax.Array, value: jax.Array) -> tuple[jax.Array, None]:
-        return jnp.maximum(so_far, sign * lifted(value)), None
+        return jnp.maximum(so_far, sign * _lift(value, floor)), None
 
     def add(sums: tuple[jax.Array, jax.Array], value: jax.Array) -> tuple[tuple, None]:
-        distance = lifted(value) - top
+        distance = _lift(value, floor) - top
         weight = jnp.exp(alpha * distance)
         return (sums[0] + weight, sums[1] + weight * distance), None
 
-    # Everything is relative to the value with the largest weight: of large values, an ulp is too
-    # much for exp. The result does not depend on what it is relative to: that needs no gradient.
-    sign = jnp.where(alpha < 0, -1, 1).astype(values.dtype)
-    top, _ = lax.scan(largest, sign * lifted(values[0]), values[1:])
-    top = lax.stop_gradient(sign * top)
+    top = sign * lax.scan(largest, sign * _lift(values[0], floor), values[1:])[0]
     zero = jnp.zeros_like(top)
     (weights, weighted), _ = lax.scan(add, (zero, zero), values)
-    return top + weighted / weights
+    return top, weights, weighted
+
+
+def _lift(value: jax.Array, floor: jax.Array | None) -> jax.Array:
+    return value if floor is None else jnp.maximum(value, floor)
+
+
+@_smax.defjvp
+def _smax_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
+    """With p = softmax(α V') and y = Σ p V': ∂y/∂V'_d = p_d (1 + α (V'_d - y)), ∂y/∂α = Var_p V'.
+
+    The rule is linear in the tangents with factors made in one pass over depth; the backward pass,
+    its transpose, is a product with them. Plain autodiff takes three times as long.
+    """
+    values, alpha, floor = primals
+    values_dot, alpha_dot, floor_dot = tangents
+    top, weights, weighted = _relative_sums(values, alpha, floor)
+    mean = weighted / weights
+
+    def factor(sums: tuple[jax.Array, jax.Array], value: jax.Array) -> tuple[tuple, jax.Array]:
+        variance, of_floor = sums
+        distance = _lift(value, floor) - top
+        share = jnp.exp(alpha * distance) / weights
+        slope = share * (1 + alpha * (distance - mean))
+        variance += share * distance * (distance - mean)
+        if floor is None:
+            return (variance, of_floor), slope
+        # Where both are equal, each has a half, as for `jnp.maximum`.
+        own = slope * jnp.where(value > floor, 1.0, jnp.where(value == floor, 0.5, 0.0))
+        return (variance, of_floor + slope - own), own
+
+    zero = jnp.zeros_like(top)
+    (variance, of_floor), slopes = lax.scan(factor, (zero, zero), values)
+    change = jnp.sum(slopes * values_dot, axis=0) + variance * alpha_dot
+    if floor is not None:
+        change += of_floor * floor_dot
+    return top + mean, change
 
 
 def aggregate(
