@@ -131,6 +131,16 @@ def test_whole_figures(tmp_path, name, size):
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
 
 
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_the_same_figure_makes_the_same_file(tmp_path, kind):
+    for name in ("a", "b"):
+        figure = drawing.value_figure(
+            np.eye(3)[..., None], np.ones((3, 3)), mechanism=MECHANISMS["news"]
+        )
+        drawing.save_figure(figure, tmp_path / f"{name}.{kind}")
+    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+
+
 def test_no_display_is_needed(tmp_path):
     """Not even when the environment asks for a window."""
     script = (
