@@ -4,6 +4,7 @@ A cell's folder is named after what it trains, so studies share the runs that th
 """
 
 import dataclasses
+import fnmatch
 import pathlib
 from collections.abc import Iterable, Mapping
 
@@ -206,3 +207,20 @@ def cells_of(scale: str, name: str, seeds: Iterable[int] = (0,)) -> list[Cell]:
     if name not in known:
         raise ValueError(f"unknown study {name!r} at scale {scale}: expected {', '.join(known)}")
     return [dataclasses.replace(cell, seed=seed) for seed in seeds for cell in known[name]]
+
+
+def matching(cells: Iterable[Cell], patterns: Iterable[str]) -> list[Cell]:
+    """Those of the cells whose names match one of the patterns, such as `vin-15-*`.
+
+    Raises:
+      ValueError: there are cells, and a pattern matches none.
+    """
+    named = {cell.name: cell for cell in cells}
+    chosen: set[str] = set()
+    for pattern in patterns:
+        names = fnmatch.filter(named, pattern)
+        if named and not names:
+            known = ", ".join(list(named)[:3])
+            raise ValueError(f"no cell matches {pattern!r}: they are called {known}, ...")
+        chosen.update(names)
+    return [cell for name, cell in named.items() if name in chosen]

@@ -2,6 +2,7 @@ r"""Runs, or goes on with, the runs of a study of the paper.
 
     python -m experiments.study --name=depths --scale=cpu
     python -m experiments.study --name=filter_gate,ve_modules --scale=cpu --seeds=0,1,2 --minutes=90
+    python -m experiments.study --name=depths --scale=paper --cells='highway_vin-25-*'
 
 Each run is the ordinary training command in a folder named after what it trains, one after another,
 or side by side with --parallel (Ray Tune, extra `sweep`; see `python -m experiments.sweep`). A run
@@ -22,11 +23,12 @@ from experiments import parallel
 from experiments.console import quiet_libraries, say
 from experiments.exits import BUSY, STOPPED, readable_errors
 from experiments.jobs import ELSEWHERE, FINISHED, ROOT, Job, share_devices
-from experiments.studies import COST, NAMES, STUDIES, cells_of
+from experiments.studies import COST, NAMES, STUDIES, cells_of, matching
 
 _NAME = flags.DEFINE_list("name", None, f"Which of {', '.join(NAMES)}.", required=True)
 _SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
 _SEEDS = flags.DEFINE_list("seeds", ["0"], "One run of each cell for each of these seeds.")
+_CELLS = flags.DEFINE_list("cells", ["*"], "Only runs with such names: vin-15-*,*-100-seed2.")
 _RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
 _MINUTES = flags.DEFINE_float("minutes", None, "Stop after so long, saving the run under way.")
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where mazes are kept once they are made.")
@@ -52,7 +54,8 @@ def main(argv: list[str]) -> None:
         seeds = [int(seed) for seed in _SEEDS.value]
         names = [name for name in _NAME.value if name != COST]
         wanted = [cell for name in names for cell in cells_of(_SCALE.value, name, seeds)]
-        every = [cell.job(_SCALE.value, folder) for cell in dict.fromkeys(wanted)]
+        cells = matching(wanted, _CELLS.value)
+        every = [cell.job(_SCALE.value, folder) for cell in cells]
         jobs = share_devices(every, _SEEDS_PER_DEVICE.value)
     except ValueError as error:
         sys.exit(f"study: {error}")

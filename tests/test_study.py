@@ -9,7 +9,7 @@ import pytest
 from launching import TINY, copy_commands, run, start
 from PIL import Image
 
-from experiments.studies import DEPTHS, STUDIES, Cell, cells_of
+from experiments.studies import DEPTHS, STUDIES, Cell, cells_of, matching
 from hvin_jax.report.paper_numbers import Rate, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
 from hvin_jax.report.tables import markdown, rates_table
@@ -164,6 +164,19 @@ def test_dry_run_says_what_is_left(stored):
     assert "highway_vin-15-100-seed0: finished" in lines
     assert "vin-15-40-seed0: to be done" in lines
     assert lines.count("highway_vin-15-100-seed0: finished") == 1  # though both studies have it
+
+
+def test_cells_are_chosen_by_their_names():
+    cells = cells_of("cpu", "entropy", seeds=[0, 1])
+    chosen = matching([*cells, *cells], ["highway_vin-*-seed1", "vin-15-40*"])
+    assert [cell.name for cell in chosen] == [
+        "vin-15-40-seed0",
+        "vin-15-40-seed1",
+        *(f"highway_vin-15-{depth}-seed1" for depth in (40, 100, 200)),
+    ]
+    with pytest.raises(ValueError, match=r"no cell matches 'gppn-\*': they are called vin-15-40"):
+        matching(cells, ["vin-*", "gppn-*"])
+    assert matching([], ["*"]) == []  # as of a study that has none
 
 
 def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
