@@ -26,8 +26,8 @@ from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
 from hvin_jax.report.figures import spl_figure
 from hvin_jax.report.paper_numbers import TITLES, paper_quantity
-from hvin_jax.report.runs import Group, Run
-from hvin_jax.report.tables import provenance_table
+from hvin_jax.report.runs import Group, Run, mean_and_std
+from hvin_jax.report.tables import provenance_table, spread
 from hvin_jax.tasks.maze_data import MazeData
 
 _NAME = flags.DEFINE_list(
@@ -68,25 +68,27 @@ def variants(page: Page, groups: Sequence[Group]) -> None:
 
 def entropy(page: Page, groups: Sequence[Group]) -> None:
     """The entropy of the latent actions, ours and the paper's."""
-    table = [["model", "maze", "N", "latent actions", "entropy (nats)", "paper"]]
+    table = [["model", "maze", "N", "latent actions", "seeds", "entropy (nats)", "paper"]]
     for group in groups:
-        run = group.runs[0]
-        planner = load_planner(run.folder)
-        value = latent_action_entropy(planner, test_mazes(run, 64))
+        planners = [load_planner(run.folder) for run in group.runs]
+        data = test_mazes(group.runs[0], 64)
+        value = mean_and_std(latent_action_entropy(planner, data) for planner in planners)
         paper = paper_quantity("latent_action_entropy", group.model, group.size, group.depth)
         table.append(
             [
                 TITLES[group.model],
                 f"{group.size}×{group.size}",
                 str(group.depth),
-                str(planner.model.latent_actions),
-                f"{value:.2f}",
+                str(planners[0].model.latent_actions),
+                str(len(planners)),
+                spread(value),
                 "–" if paper is None else f"{paper:.2f}",
             ]
         )
     page.text(
         "Per state, the entropy of the latent actions that all layers choose, exploration on; "
-        "mean over the states of 64 test mazes. The paper's number of latent actions is not known."
+        "mean over the states of 64 test mazes, ± std over seeds. "
+        "The paper's number of latent actions is not known."
     )
     page.table(table, "Entropy:", "table")
 

@@ -17,7 +17,7 @@ TITLES = {kind: title for title, kind in _NAMES.items()}
 
 
 class Rate(NamedTuple):
-    """A mean over seeds and its standard deviation, both in percent; None for a single seed."""
+    """A mean over seeds, in percent or in nats, and its standard deviation; None for one seed."""
 
     mean: float
     std: float | None

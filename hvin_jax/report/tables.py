@@ -35,7 +35,7 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
             cell = (metric, group.model, group.size, group.depth, spl_range)
             task = "3d" if group.variant == "views" else "2d"
             paper = paper_rate(*cell, task=task) if group.variant in _OF_THE_PAPER else None
-            row += [_percent(group.rate(metric, spl_range)), _percent(paper)]
+            row += [spread(group.rate(metric, spl_range)), spread(paper)]
         table.append(row)
     return table
 
@@ -83,7 +83,8 @@ def write_text(path: pathlib.Path, text: str) -> None:
         file.write(text.encode())
 
 
-def _percent(rate: Rate | None) -> str:
+def spread(rate: Rate | None) -> str:
+    """Mean ± standard deviation; a dash for nothing."""
     if rate is None:
         return "–"
     return f"{rate.mean:.2f}" if rate.std is None else f"{rate.mean:.2f} ± {rate.std:.2f}"

@@ -1,0 +1,88 @@
+"""The entropy of the latent actions: counted by hand, and in the report, over seeds."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from launching import run
+
+from hvin_jax import Planner, save_planner
+from hvin_jax.models import make_model
+from hvin_jax.report.entropy import latent_action_entropy
+from hvin_jax.report.runs import mean_and_std
+from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.mechanisms import get_mechanism
+
+SPLITS = {"train": 0, "valid": 0, "test": 5, "seed": 0}
+
+
+def _planner(kind, seed=0):
+    """A planner whose values are drawn at random, not zero as those of a new one."""
+    settings = {"kind": kind, "num_orientations": 4, "num_actions": 3, "latent_actions": 6}
+    settings |= {"depth": 4} if kind == "vin" else {"num_blocks": 2, "block_depth": 3}
+    model = make_model(**settings)
+    maze, goal = jnp.ones((1, 7, 7)), jnp.zeros((1, 7, 7, 4))
+    params = jax.jit(lambda: model.init(jax.random.key(seed), maze, goal, train=False))()
+    leaves, tree = jax.tree.flatten(params)
+    keys = jax.random.split(jax.random.key(seed + 1), len(leaves))
+    noise = [0.3 * jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
+    params = jax.tree.map(jnp.add, params, jax.tree.unflatten(tree, noise))
+    return Planner(settings, params, get_mechanism("diffdrive"))
+
+
+@pytest.fixture(scope="module")
+def mazes():
+    law = MazeLaw((7, 7), decimation=(0.0, 1.0))
+    return make_mazes(law=law, mechanism=get_mechanism("diffdrive"), **SPLITS).test
+
+
+@pytest.mark.parametrize("kind", ["vin", "highway_vin"])
+def test_as_counted_by_hand(mazes, kind):
+    planner = _planner(kind)
+    output = planner.model.apply(
+        planner.params,
+        mazes.maze,
+        mazes.goal_map(),
+        train=True,
+        diagnostics=True,
+        rngs={"exploration": jax.random.split(jax.random.key(3), 1)[0]},
+    )
+    actions = np.asarray(output.actions).reshape(len(output.actions), -1)
+    entropies = []
+    for chosen in actions.T:
+        shares = np.bincount(chosen)[np.unique(chosen)] / len(chosen)
+        entropies.append(-np.sum(shares * np.log(shares)))
+    entropy = latent_action_entropy(planner, mazes, seed=3)
+    assert 0 < entropy < np.log(6)
+    assert entropy == pytest.approx(np.mean(entropies), rel=1e-5)
+
+
+def test_a_part_of_a_batch_counts_as_its_share(mazes):
+    planner = _planner("vin")  # which does not explore, so the batches do not matter
+    whole, parts = (latent_action_entropy(planner, mazes, batch_size=size) for size in (5, 2))
+    assert parts == pytest.approx(whole, rel=1e-5)
+
+
+def test_the_report_is_over_all_seeds(tmp_path, mazes):
+    law = {"size": 7, "mechanism": "diffdrive", "min_decimation": 0.0, "max_decimation": 1.0}
+    config = {"data": {"file": "", **law, **SPLITS}, "model": {"latent_actions": 6, "hidden": 0}}
+    planners = [_planner("vin", seed) for seed in (0, 1)]
+    for seed, planner in enumerate(planners):
+        folder = tmp_path / f"results/cpu/vin-15-40-seed{seed}"
+        folder.mkdir(parents=True)
+        save_planner(folder / "planner", planner)
+        result = {
+            "config": config,
+            "sittings": [],
+            **dict.fromkeys(("steps", "skipped_steps", "best_step", "wall_seconds"), 1),
+            "collapsed": False,
+        }
+        (folder / "result.json").write_text(json.dumps(result))
+    code, _, err = run("report", "--name=entropy", "--results=results", folder=tmp_path)
+    assert code == 0, err
+    mean, std = mean_and_std(latent_action_entropy(planner, mazes) for planner in planners)
+    text = (tmp_path / "results/cpu/report/entropy.md").read_text()
+    assert f"| VIN | 15×15 | 40 | 6 | 2 | {mean:.2f} ± {std:.2f} | 0.51 |" in text
