@@ -181,7 +181,7 @@ def start(tmp_path):
         process.wait()
 
 
-def _wait(condition, process=None, seconds=300):
+def _wait(condition, process=None, seconds=900):  # generous: Ray on a busy core takes minutes
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited too long"
