@@ -39,6 +39,7 @@ from experiments.exits import BUSY, STOPPED
 from experiments.jobs import ELSEWHERE, FINISHED, Job
 from experiments.scratch import TUNE_PREFIX, scratch
 from experiments.trials_table import Row, TrialsTable
+from hvin_jax.training.devices import even_number
 from hvin_jax.training.workdir import read_metrics
 
 LOOPBACK = "127.0.0.1"
@@ -57,7 +58,7 @@ class Options:
 
     Attributes:
       data_dir: where data are kept.
-      cpus: CPU cores of a trial; without GPUs, also its devices.
+      cpus: CPU cores of a trial.
       gpus: GPUs of a trial.
       max_failures: so often a failed trial is started again.
       max_concurrent: at most so many trials at a time; None: as many as there is room for.
@@ -81,6 +82,12 @@ class Options:
         # By default JAX takes three quarters of a GPU's memory, which leaves none for another.
         share = {"XLA_CLIENT_MEM_FRACTION": f"{0.9 * self.gpus:.3f}"}
         return share if self.gpus < 1 else {}
+
+    def cpu_devices(self, job: Job) -> int:
+        """Into how many devices a job divides its CPU cores: several a core, as when alone."""
+        if self.gpus:
+            return 0
+        return even_number(job.load_config().train.batch_size, max(int(self.cpus), 1))
 
 
 class Trial(tune.Trainable):
@@ -126,7 +133,7 @@ class Trial(tune.Trainable):
         with log.open("a") as file:
             self._process = self._job.start(
                 self._options.data_dir,
-                cpu_devices=0 if self._options.gpus else max(int(self._options.cpus), 1),
+                cpu_devices=self._options.cpu_devices(self._job),
                 environment=self._options.environment,
                 log=file,
             )

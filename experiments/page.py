@@ -1,4 +1,4 @@
-"""A page of a report, and what most of them show: tables of the rates of finished runs."""
+"""A page of a report, and what most of them show: rates of finished runs, how they were made."""
 
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from experiments.console import say
+from hvin_jax.report.figures import learning_figure
+from hvin_jax.report.paper_numbers import TITLES
 from hvin_jax.report.runs import Group, Run
-from hvin_jax.report.tables import Table, markdown, rates_table, write_table, write_text
+from hvin_jax.report.tables import (
+    Table,
+    markdown,
+    provenance_table,
+    rates_table,
+    write_table,
+    write_text,
+)
 from hvin_jax.tasks.drawing import save_figure
 
 
@@ -53,6 +62,16 @@ def depths(page: Page, groups: Sequence[Group]) -> None:
         for metric, words in (("success_rate", "Success"), ("optimality_rate", "Optimality")):
             caption = f"{words} rates in %, {size}×{size}, mean ± std over seeds:"
             page.table(rates_table(groups, metric, size), caption, f"{metric}-{size}")
+
+
+def provenance(page: Page, groups: Sequence[Group]) -> None:
+    """How the runs were made: learning curves, and a table of what each of them did."""
+    panels: dict[str, list[Group]] = {}
+    for group in sorted(groups, key=lambda group: (group.size, group.depth)):
+        title = f"{TITLES[group.model]}, {group.size}×{group.size}, validation"
+        panels.setdefault(title, []).append(group)
+    page.figure(learning_figure(panels), "learning curves", "learning")
+    page.table(provenance_table(groups), "How each number was made:")
 
 
 def finished_groups(folders: Mapping[pathlib.Path, tuple[str, int, int, str]]) -> list[Group]:

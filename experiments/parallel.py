@@ -36,14 +36,13 @@ class Checked(NamedTuple):
     num_steps: int
 
 
-def check_jobs(jobs: Sequence[Job], *, cpus: float, gpus: float) -> dict[str, Checked]:
+def check_jobs(jobs: Sequence[Job], *, gpus: float) -> dict[str, Checked]:
     """Checks jobs before any of them starts, in a process of its own.
 
     For JAX starts threads, and Ray forks.
 
     Args:
       jobs: which.
-      cpus: CPU cores that each will have.
       gpus: GPUs that each will have.
 
     Returns:
@@ -54,13 +53,13 @@ def check_jobs(jobs: Sequence[Job], *, cpus: float, gpus: float) -> dict[str, Ch
       WorkdirError: a folder belongs to another configuration.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_check_jobs, jobs, cpus, gpus).result()
+        return pool.submit(_check_jobs, jobs, gpus).result()
 
 
-def _check_jobs(jobs: Sequence[Job], cpus: float, gpus: float) -> dict[str, Checked]:
-    # The GPUs are for the trials: here CPU devices stand for them.
+def _check_jobs(jobs: Sequence[Job], gpus: float) -> dict[str, Checked]:
+    # The GPUs are for the trials: here CPU devices stand for them. CPU cores share any batch.
     jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", max(int(gpus or cpus), 1))
+    jax.config.update("jax_num_cpu_devices", max(int(gpus), 1))
     known: dict[str, Checked] = {}
     for job in jobs:
         if job.name not in known:

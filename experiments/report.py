@@ -19,7 +19,7 @@ from experiments.configs.paper import get_config
 from experiments.console import quiet_libraries
 from experiments.data import configured_mazes
 from experiments.estimate import GPU_SPEED, operations
-from experiments.page import Page, depths, finished_groups
+from experiments.page import Page, depths, finished_groups, provenance
 from experiments.studies import COST, MODELS, NAMES, STUDIES, cells_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
@@ -27,7 +27,7 @@ from hvin_jax.report.entropy import latent_action_entropy
 from hvin_jax.report.figures import spl_figure
 from hvin_jax.report.paper_numbers import TITLES, paper_quantity
 from hvin_jax.report.runs import Group, Run, mean_and_std
-from hvin_jax.report.tables import provenance_table, spread
+from hvin_jax.report.tables import spread
 from hvin_jax.tasks.maze_data import MazeData
 
 _NAME = flags.DEFINE_list(
@@ -94,18 +94,23 @@ def entropy(page: Page, groups: Sequence[Group]) -> None:
 
 
 def value_maps(page: Page, groups: Sequence[Group]) -> None:
-    """Learned value maps of each model on one maze."""
-    data = test_mazes(groups[0].runs[0], 500)
-    planners = {group.label: load_planner(group.runs[0].folder) for group in groups}
-    page.figure(value_maps_figure(planners, data), "value maps", "maps")
+    """Learned value maps of each model, on one maze of each size."""
+    for size in sorted({group.size for group in groups}):
+        of_size = [group for group in groups if group.size == size]
+        data = test_mazes(of_size[0].runs[0], 500)
+        planners = {group.label: load_planner(group.runs[0].folder) for group in of_size}
+        page.figure(value_maps_figure(planners, data), f"value maps, {size}×{size}", f"{size}")
 
 
 def examples(page: Page, groups: Sequence[Group]) -> None:
     """Mazes where the highway VIN reaches the goal and the others do not."""
+    heroes = [group.label for group in groups if group.model == "highway_vin"]
+    if not heroes:
+        page.text("These are successes of a highway VIN, and none has finished.")
+        return
     data = test_mazes(groups[0].runs[0], 500)
     planners = {group.label: load_planner(group.runs[0].folder) for group in groups}
-    hero = next(group.label for group in groups if group.model == "highway_vin")
-    page.figure(examples_figure(planners, data, hero=hero), "examples", "mazes")
+    page.figure(examples_figure(planners, data, hero=heroes[0]), "examples", "mazes")
 
 
 def cost(page: Page, path: pathlib.Path) -> None:
@@ -155,6 +160,8 @@ PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
     "examples": examples,
     "vizdoom": depths,
 }
+# Pictures of what planners do: those of the first of the seeds.
+OF_ONE_SEED = ("value_maps", "examples")
 
 
 def test_mazes(run: Run, count: int) -> MazeData:
@@ -179,7 +186,8 @@ def main(argv: list[str]) -> None:
             page.write()
             continue
         try:
-            cells = cells_of(_SCALE.value, name, [int(x) for x in _SEEDS.value])
+            seeds = [int(seed) for seed in _SEEDS.value]
+            cells = cells_of(_SCALE.value, name, seeds[:1] if name in OF_ONE_SEED else seeds)
         except ValueError as error:
             sys.exit(f"report: {error}")
         groups = finished_groups(
@@ -190,7 +198,7 @@ def main(argv: list[str]) -> None:
                 sys.exit(f"report: no run of {name} has finished in {folder}")
             continue
         PAGES[name](page, groups)
-        page.table(provenance_table(groups), "How each number was made:")
+        provenance(page, groups)
         page.write()
 
 

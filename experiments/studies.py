@@ -183,7 +183,12 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
         "ve_modules": _grid(["highway_vin"], {15: (100,)}, ["", "no_ve"]),
         "parallel_ve": _grid(["highway_vin"], {15: (100,)}, ["", "np2", "np3"]),
         "entropy": _grid(["vin", "highway_vin"], {15: (40, 100, 200)}),
-        "value_maps": [Cell("vin", 15, 20), Cell("highway_vin", 15, 100)],
+        "value_maps": [
+            Cell("vin", 15, 20),
+            Cell("highway_vin", 15, 100),
+            Cell("vin", 25, 30),
+            Cell("highway_vin", 25, 300),
+        ],
         "examples": [Cell("vin", 15, 20), Cell("gppn", 15, 20), Cell("highway_vin", 15, 100)],
         "vizdoom": [Cell("highway_vin", 15, 100, VIEWS), Cell("vin", 15, 40, VIEWS)],
     },

@@ -77,7 +77,7 @@ def _run_parallel(jobs: list[Job]) -> list[Job]:
     with readable_errors("study", ValueError, TypeError, ImportError):
         return parallel.run_parallel(
             jobs,
-            parallel.check_jobs(jobs, cpus=_CPUS.value, gpus=_GPUS.value),
+            parallel.check_jobs(jobs, gpus=_GPUS.value),
             data_dir=pathlib.Path(_DATA_DIR.value),
             cpus=_CPUS.value,
             gpus=_GPUS.value,

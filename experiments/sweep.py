@@ -28,9 +28,8 @@ from experiments.console import quiet_libraries, say
 from experiments.estimate import depth_of, duration, estimate
 from experiments.exits import STOPPED, readable_errors
 from experiments.jobs import FINISHED, Job
-from experiments.page import Page, depths, finished_groups
+from experiments.page import Page, depths, finished_groups, provenance
 from experiments.sweeps.base import Sweep, jobs_of
-from hvin_jax.report.tables import provenance_table
 
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "What to run: a file of experiments/sweeps, see there."
@@ -51,7 +50,7 @@ def main(argv: list[str]) -> None:
         sys.exit("sweep: --config is missing, for instance experiments/sweeps/tiny.py")
     with readable_errors("sweep", ValueError, TypeError):
         jobs = jobs_of(sweep, pathlib.Path(_RESULTS.value))
-        checked = parallel.check_jobs(jobs, cpus=sweep.cpus, gpus=sweep.gpus)
+        checked = parallel.check_jobs(jobs, gpus=sweep.gpus)
     if _DRY_RUN.value:
         _show_cost(sweep, jobs, checked)
         return
@@ -106,7 +105,7 @@ def _show_tables(
     folder.mkdir(parents=True, exist_ok=True)
     page = Page(folder, f"sweep-{_name()}")
     depths(page, groups)
-    page.table(provenance_table(groups), "How each number was made:")
+    provenance(page, groups)
     say(f"\n{page.content}")
     page.write()
 

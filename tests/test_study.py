@@ -10,6 +10,7 @@ from launching import TINY, copy_commands, run, start
 from PIL import Image
 
 from experiments.studies import DEPTHS, STUDIES, Cell, cells_of, matching
+from hvin_jax.report.figures import learning_figure
 from hvin_jax.report.paper_numbers import Rate, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
 from hvin_jax.report.tables import markdown, rates_table
@@ -67,8 +68,11 @@ def test_big_tables(stored):
     # Mean and standard deviation over two seeds, beside the paper's.
     assert "| Highway VIN | 100 | – | 2 | 100.00 ± 0.00 | 99.93 ± 0.03 | 90.00 ± 0.00 | " in text
     assert "70.00 ± 14.14" in text
-    made = "| [vin-15-200-seed0](../vin-15-200-seed0) | 40 | 1500 | 7 | 3500 | 21 | abc1234 | yes |"
-    assert made in text
+    links = ("", "/config.json", "/curves.png")
+    run, config, curve = (f"(../vin-15-200-seed0{x})" for x in links)
+    made = f"| [vin-15-200-seed0]{run} | [json]{config} | [png]{curve} "
+    assert made + "| 40 | 1500 | 7 | 3500 | 21 | abc1234 | yes |" in text
+    assert "![learning curves](depths-learning.png)" in text
     assert "vin-15-40" not in text
     with (stored / "results/cpu/report/depths-optimality_rate-15.csv").open() as file:
         rows = {(row["model"], row["N"]): row for row in csv.DictReader(file)}
@@ -84,6 +88,24 @@ def test_figures(stored):
         assert (stored / f"results/cpu/report/{name}.svg").read_text().startswith("<?xml")
     text = (stored / "results/cpu/report/filter_gate.md").read_text()
     assert "| Highway VIN | 100 | no_filter | 1 | 50.00 | – |" in text
+
+
+def test_learning_curves(tmp_path):
+    """A line for each run, a colour and a line of the legend for each cell; reports stay out."""
+    for seed in (0, 1):
+        folder = tmp_path / f"seed{seed}"
+        folder.mkdir()
+        lines = [{"step": 50, "loss": 1.0}, {"step": 60, "success_rate": (1 + seed) / 4}]
+        (folder / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    runs = tuple(Run(tmp_path / f"seed{seed}", {}) for seed in (0, 1))
+    groups = Group("vin", 15, 20, "", runs), Group("vin", 15, 40, "", runs[:1])
+    (axes,) = learning_figure({"VIN": groups}).axes
+    drawn = [(*line.get_xdata(), *line.get_ydata()) for line in axes.lines]
+    assert drawn == [(60, 25), (60, 50), (60, 25)]
+    colours = [tuple(line.get_color()) for line in axes.lines]
+    assert colours[0] == colours[1] != colours[2]
+    legend = axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["VIN N = 20", "VIN N = 40"]
 
 
 def test_cost(stored):
@@ -215,7 +237,7 @@ def test_study_runs_resumes_and_shares(tmp_path):
         "    config.eval.update(every_steps=20, batch_size=16)\n"
         "    return config\n",
     )
-    study = ("study", "--name=value_maps", "--results=results")
+    study = ("study", "--name=value_maps", "--cells=*-15-*", "--results=results")
     where = {"folder": tmp_path, "PYTHONPATH": str(tmp_path)}
     code, out, err = run(*study, "--minutes=0.05", **where)
     assert code == 0, err

@@ -110,6 +110,9 @@ def test_what_a_trial_gets():
     assert Options(data).environment == {"JAX_PLATFORMS": "cpu"}
     assert Options(data, gpus=1.0).environment == {}
     assert Options(data, gpus=0.25).environment == {"XLA_CLIENT_MEM_FRACTION": "0.225"}
+    (job, *_) = jobs_of(tiny.get_config(), pathlib.Path("results"))  # batches of 32
+    assert [Options(data, cpus=x).cpu_devices(job) for x in (0.5, 1.0, 3.0)] == [4, 4, 8]
+    assert Options(data, gpus=1.0).cpu_devices(job) == 0
     check_room({"CPU": 2.0}, Options(data, cpus=2.0))
     with pytest.raises(ValueError, match="is to have 1 GPUs, but this machine has 0"):
         check_room({"CPU": 2.0}, Options(data, gpus=1.0))
@@ -242,7 +245,7 @@ def test_real_ray(tmp_path, start):
     results, names = tmp_path / "results/cpu", ("vin-15-20", "highway_vin-15-100")
     folders = [results / f"{name}-seed{seed}" for name in names for seed in (0, 1)]
 
-    study = ("study", "--name=value_maps", "--seeds=0,1", "--parallel")
+    study = ("study", "--name=value_maps", "--cells=*-15-*", "--seeds=0,1", "--parallel")
     driver = start(*study)
     victim = results / "vin-15-20-seed0"
     _wait(lambda: (victim / "checkpoints/15").exists(), driver)
@@ -265,7 +268,7 @@ def test_real_ray(tmp_path, start):
     assert "| VIN | 2 | – | 4 |" in (results / "report/sweep-four.md").read_text()
     assert not list(results.glob(".tune-*"))
 
-    alone = ("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=1")
+    alone = ("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=4")
     code, _, err = run(*alone, "--workdir=alone", folder=tmp_path, PYTHONPATH=str(tmp_path))
     assert code == 0, err
     same = victim, tmp_path / "alone"

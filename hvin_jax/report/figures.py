@@ -1,7 +1,8 @@
-"""Figures of a study: success rates over the length of the shortest path."""
+"""Figures of a study: success rates over path lengths in the test, over steps in training."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib import colormaps
@@ -9,7 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hvin_jax.report.runs import Group
+from hvin_jax.training.workdir import read_metrics
 
+Panels = Mapping[str, Sequence[Group]]
+Colour = str | np.ndarray
 _COLOURS = {
     "vin": "#d1495b",
     "gppn": "#edae49",
@@ -22,7 +26,7 @@ _WINDOW = 5
 _COLUMNS = 4
 
 
-def spl_figure(panels: Mapping[str, Sequence[Group]], *, by_model: bool) -> Figure:
+def spl_figure(panels: Panels, *, by_model: bool) -> Figure:
     """Success rates over SPL, a panel for each entry.
 
     Args:
@@ -32,6 +36,49 @@ def spl_figure(panels: Mapping[str, Sequence[Group]], *, by_model: bool) -> Figu
     Returns:
       The figure.
     """
+
+    def draw(axes: Axes, group: Group, shade: Colour) -> None:
+        curve = _smooth(group.curve())
+        colour = _COLOURS[group.model] if by_model else shade
+        axes.plot(np.arange(len(curve)), curve, label=group.label, color=colour, linewidth=1.8)
+
+    return _figure(panels, draw, "shortest path length", "lower left")
+
+
+def learning_figure(panels: Panels) -> Figure:
+    """Success rates in validation over training steps, a line for each run, a colour for each cell.
+
+    Args:
+      panels: title → the cells to draw.
+
+    Returns:
+      The figure.
+    """
+
+    def draw(axes: Axes, group: Group, shade: Colour) -> None:
+        label: str | None = group.label
+        for run in group.runs:
+            validations = [line for line in read_metrics(run.folder) if "success_rate" in line]
+            axes.plot(
+                [line["step"] for line in validations],
+                [100 * line["success_rate"] for line in validations],
+                label=label,
+                color=shade,
+                linewidth=1.2,
+                marker="o",
+                markersize=2.5,
+            )
+            label = None  # the runs of a cell share a line of the legend
+
+    return _figure(panels, draw, "training step", "lower right")
+
+
+def _figure(
+    panels: Panels,
+    draw: Callable[[Axes, Group, Colour], None],
+    xlabel: str,
+    legend: Literal["lower left", "lower right"],
+) -> Figure:
     columns = min(len(panels), _COLUMNS)
     rows = math.ceil(len(panels) / columns)
     figure = Figure(figsize=(5.2 * columns, 3.8 * rows), layout="constrained")
@@ -39,10 +86,11 @@ def spl_figure(panels: Mapping[str, Sequence[Group]], *, by_model: bool) -> Figu
         axes = figure.add_subplot(rows, columns, place)
         shades = colormaps["viridis"](np.linspace(0.1, 0.85, max(len(groups), 1)))
         for shade, group in zip(shades, groups, strict=True):
-            curve = _smooth(group.curve())
-            colour = _COLOURS[group.model] if by_model else shade
-            axes.plot(np.arange(len(curve)), curve, label=group.label, color=colour, linewidth=1.8)
-        _finish(axes, title)
+            draw(axes, group, shade)
+        axes.set(title=title, xlabel=xlabel, ylabel="success rate (%)", ylim=(-2, 102))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False, fontsize=8, loc=legend)
     return figure
 
 
@@ -54,10 +102,3 @@ def _smooth(curve: np.ndarray) -> np.ndarray:
         if np.isfinite(window).any():
             smooth[index] = np.nanmean(window)
     return smooth
-
-
-def _finish(axes: Axes, title: str) -> None:
-    axes.set(title=title, xlabel="shortest path length", ylabel="success rate (%)", ylim=(-2, 102))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8, loc="lower left")

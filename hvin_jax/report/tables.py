@@ -42,15 +42,17 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
 
 def provenance_table(groups: Sequence[Group]) -> Table:
     """How each number was made: steps, time, commit, and whether the run collapsed."""
-    header = ["run", "latent actions", "steps", "not finite", "best after", "minutes", "commit"]
-    table = [[*header, "collapsed"]]
+    header = ["run", "configuration", "learning curve", "latent actions", "steps", "not finite"]
+    table = [[*header, "best after", "minutes", "commit", "collapsed"]]
     for group in groups:
         for run in group.runs:
-            result = run.result
+            result, name = run.result, run.folder.name
             model = result["config"]["model"]
             table.append(
                 [
-                    f"[{run.folder.name}](../{run.folder.name})",
+                    f"[{name}](../{name})",
+                    f"[json](../{name}/config.json)",
+                    f"[png](../{name}/curves.png)",
                     str(model.get("latent_actions", f"hidden {model['hidden']}")),
                     str(result["steps"]),
                     str(result["skipped_steps"]),

@@ -1,4 +1,4 @@
-"""The entropy of the latent actions: counted by hand, and in the report, over seeds."""
+"""Reports for which planners are put to work: entropy (counted by hand, too) and pictures."""
 
 import json
 
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from launching import run
+from PIL import Image
 
 from hvin_jax import Planner, save_planner
 from hvin_jax.models import make_model
@@ -66,14 +67,16 @@ def test_a_part_of_a_batch_counts_as_its_share(mazes):
     assert parts == pytest.approx(whole, rel=1e-5)
 
 
-def test_the_report_is_over_all_seeds(tmp_path, mazes):
+@pytest.fixture
+def stored(tmp_path):
+    """A folder of finished runs with their planners: two cells of two seeds, one of a single."""
     law = {"size": 7, "mechanism": "diffdrive", "min_decimation": 0.0, "max_decimation": 1.0}
     config = {"data": {"file": "", **law, **SPLITS}, "model": {"latent_actions": 6, "hidden": 0}}
-    planners = [_planner("vin", seed) for seed in (0, 1)]
-    for seed, planner in enumerate(planners):
-        folder = tmp_path / f"results/cpu/vin-15-40-seed{seed}"
+    runs = [(f"vin-15-{depth}-seed{seed}", seed) for depth in (20, 40) for seed in (0, 1)]
+    for name, seed in [*runs, ("highway_vin-15-100-seed0", 0)]:
+        folder = tmp_path / "results/cpu" / name
         folder.mkdir(parents=True)
-        save_planner(folder / "planner", planner)
+        save_planner(folder / "planner", _planner(name.split("-")[0], seed))
         result = {
             "config": config,
             "sittings": [],
@@ -81,8 +84,32 @@ def test_the_report_is_over_all_seeds(tmp_path, mazes):
             "collapsed": False,
         }
         (folder / "result.json").write_text(json.dumps(result))
-    code, _, err = run("report", "--name=entropy", "--results=results", folder=tmp_path)
+    return tmp_path
+
+
+def test_reports(stored, mazes):
+    command = ("report", "--name=entropy,value_maps,examples", "--results=results")
+    code, _, err = run(*command, folder=stored)
     assert code == 0, err
-    mean, std = mean_and_std(latent_action_entropy(planner, mazes) for planner in planners)
-    text = (tmp_path / "results/cpu/report/entropy.md").read_text()
+    report = stored / "results/cpu/report"
+    # Entropy is a figure over all seeds.
+    entropies = [latent_action_entropy(_planner("vin", seed), mazes) for seed in (0, 1)]
+    mean, std = mean_and_std(entropies)
+    text = (report / "entropy.md").read_text()
     assert f"| VIN | 15×15 | 40 | 6 | 2 | {mean:.2f} ± {std:.2f} | 0.51 |" in text
+    assert "(../vin-15-40-seed1)" in text
+    # Pictures are of the first.
+    for name in ("value_maps-15", "examples-mazes"):
+        with Image.open(report / f"{name}.png") as image:
+            assert np.asarray(image.convert("L")).std() > 5
+        text = (report / f"{name.split('-')[0]}.md").read_text()
+        assert "(../vin-15-20-seed0)" in text
+        assert "(../highway_vin-15-100-seed0)" in text
+        assert "seed1" not in text
+    # Without the one that succeeds there is nothing to show.
+    (stored / "results/cpu/highway_vin-15-100-seed0/result.json").unlink()
+    code, _, err = run("report", "--name=examples", "--results=results", folder=stored)
+    assert code == 0, err
+    text = (report / "examples.md").read_text()
+    assert "These are successes of a highway VIN, and none has finished." in text
+    assert "examples-mazes" not in text
