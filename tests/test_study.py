@@ -101,7 +101,7 @@ def test_learning_curves(tmp_path):
     groups = Group("vin", 15, 20, "", runs), Group("vin", 15, 40, "", runs[:1])
     (axes,) = learning_figure({"VIN": groups}).axes
     drawn = [(*line.get_xdata(), *line.get_ydata()) for line in axes.lines]
-    assert drawn == [(60, 25), (60, 50), (60, 25)]
+    assert drawn == [(60, 0.25), (60, 0.5), (60, 0.25)]
     colours = [tuple(line.get_color()) for line in axes.lines]
     assert colours[0] == colours[1] != colours[2]
     legend = axes.get_legend()

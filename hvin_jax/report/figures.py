@@ -22,6 +22,9 @@ _COLOURS = {
 }
 # Where fewer start states than this were pooled, neighbouring lengths are taken together.
 _WINDOW = 5
+# The scale of learning curves: rates below and above are drawn at its ends.
+_ODDS_RANGE = (0.002, 0.9995)
+_ODDS_TICKS = (0.005, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998)
 # Panels beside each other, as many as there are models.
 _COLUMNS = 4
 
@@ -48,6 +51,8 @@ def spl_figure(panels: Panels, *, by_model: bool) -> Figure:
 def learning_figure(panels: Panels) -> Figure:
     """Success rates in validation over training steps, a line for each run, a colour for each cell.
 
+    The scale is that of the odds, so that collapses show as well as the last failures.
+
     Args:
       panels: title → the cells to draw.
 
@@ -61,7 +66,7 @@ def learning_figure(panels: Panels) -> Figure:
             validations = [line for line in read_metrics(run.folder) if "success_rate" in line]
             axes.plot(
                 [line["step"] for line in validations],
-                [100 * line["success_rate"] for line in validations],
+                np.clip([line["success_rate"] for line in validations], *_ODDS_RANGE),
                 label=label,
                 color=shade,
                 linewidth=1.2,
@@ -70,7 +75,13 @@ def learning_figure(panels: Panels) -> Figure:
             )
             label = None  # the runs of a cell share a line of the legend
 
-    return _figure(panels, draw, "training step", "lower right")
+    figure = _figure(panels, draw, "training step", "lower right")
+    for axes in figure.axes:
+        axes.set_yscale("logit")
+        axes.set(ylim=_ODDS_RANGE)
+        axes.set_yticks(_ODDS_TICKS, labels=[f"{100 * tick:g}" for tick in _ODDS_TICKS])
+        axes.set_yticks([], minor=True)
+    return figure
 
 
 def _figure(
