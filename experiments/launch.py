@@ -126,6 +126,7 @@ class Settings:
             config.optimizer.name,
             learning_rate=config.optimizer.learning_rate,
             clip_norm=config.optimizer.clip_norm or None,
+            plain_norm=config.optimizer.plain_norm,
             schedule=config.optimizer.schedule,
             warmup_steps=config.optimizer.warmup_steps,
             num_steps=num_steps,

@@ -15,19 +15,16 @@ hvin_jax/training/workdir.py. All settings: experiments/configs/base.py; for ins
 
 import pathlib
 
-import jax
-import jax.numpy as jnp
 from absl import app, flags
 from ml_collections import ConfigDict
 
 from experiments import command, launch
 from experiments.data import configured_mazes
+from experiments.maze_task import make_task
 from hvin_jax.planner import load_planner
 from hvin_jax.tasks.files import load_mazes
-from hvin_jax.tasks.maze_data import MazeSplits
-from hvin_jax.tasks.symmetries import symmetries
-from hvin_jax.training.evaluation import planner_arrays, training_arrays
-from hvin_jax.training.step import maze_forward, random_symmetry
+from hvin_jax.training.evaluation import planner_arrays
+from hvin_jax.training.step import maze_forward
 
 # Its flags are this command's, so that --help lists them.
 flags.adopt_module_key_flags(command)
@@ -50,30 +47,6 @@ def _prepare(config: ConfigDict, data_folder: pathlib.Path) -> tuple[launch.Task
     mazes = configured_mazes(config.data, data_folder)
     settings = launch.Settings(config, len(mazes.train))
     return make_task(config, mazes), settings
-
-
-def make_task(config: ConfigDict, mazes: MazeSplits) -> launch.Task:
-    """Planning on maps that are given."""
-    model = launch.model_of(config, mazes.mechanism)
-    shape = (1, *mazes.train.size)
-    weights = launch.first_weights(config, mazes.mechanism)
-
-    def init(key: jax.Array) -> launch.Params:
-        if weights is not None:
-            return weights
-        goal = jnp.zeros((*shape, model.num_orientations))
-        return model.init(key, jnp.zeros(shape), goal, train=False)
-
-    return launch.Task(
-        forward=maze_forward(model),
-        init=init,
-        train=training_arrays(mazes.train),
-        augment=random_symmetry(symmetries(mazes.mechanism, mazes.train.size))
-        if config.train.symmetries
-        else None,
-        valid=launch.Split(mazes.valid, planner_arrays(mazes.valid)),
-        test=launch.Split(mazes.test, planner_arrays(mazes.test)),
-    )
 
 
 def _load(source: str, path: str, split: str) -> command.Trained:

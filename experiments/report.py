@@ -11,6 +11,7 @@ import json
 import pathlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from absl import app, flags
 from ml_collections import ConfigDict
@@ -20,15 +21,16 @@ from experiments.console import quiet_libraries
 from experiments.data import configured_mazes
 from experiments.estimate import GPU_SPEED, operations
 from experiments.page import Page, depths, finished_groups, provenance
-from experiments.studies import COST, MODELS, NAMES, STUDIES, cells_of
+from experiments.studies import MEASUREMENTS, MODELS, NAMES, STUDIES, cells_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
 from hvin_jax.report.figures import spl_figure
-from hvin_jax.report.paper_numbers import TITLES, paper_quantity
+from hvin_jax.report.paper_numbers import TITLES, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
 from hvin_jax.report.tables import spread
 from hvin_jax.tasks.maze_data import MazeData
+from hvin_jax.tasks.measures import SPL_RANGES
 
 _NAME = flags.DEFINE_list(
     "name",
@@ -113,13 +115,11 @@ def examples(page: Page, groups: Sequence[Group]) -> None:
     page.figure(examples_figure(planners, data, hero=heroes[0]), "examples", "mazes")
 
 
-def cost(page: Page, path: pathlib.Path) -> None:
+def cost(page: Page, measured: Mapping[str, Any]) -> None:
     """Memory and time of full-size training steps, ours and the paper's."""
-    if not path.exists():
-        sys.exit(f"report: {path} is missing; python -m experiments.cost makes it")
     header = ["model", "maze", "N", "memory (GB)", "paper (GB)", "step (s)", "compile (s)"]
     table = [[*header, "devices", "one A100 (s), estimated", "commit"]]
-    for cell, row in json.loads(path.read_text()).items():
+    for cell, row in measured.items():
         model, size, depth = cell.split("-")
         paper = paper_quantity("gpu_memory", model, int(size), int(depth))
         table.append(
@@ -147,6 +147,42 @@ def cost(page: Page, path: pathlib.Path) -> None:
     page.table(table, "Cost of a training step:", "table")
 
 
+def first_steps(page: Page, measured: Mapping[str, Any]) -> None:
+    """How large gradients get in the first full-size steps, and whose parameters stand still."""
+    header = ["model", "maze", "N", "latent actions", "largest norm", "stands still from step"]
+    cells: dict[tuple[str, int, int, str], list[Any]] = {}
+    for name, row in measured.items():
+        kind, side, layers, latent_actions, _ = name.split("-")
+        cells.setdefault((kind, int(side), int(layers), latent_actions), []).append(row)
+    table = [[*header, "commit", "paper SR, shortest paths"]]
+    for (model, size, depth, actions), rows in cells.items():
+        paper = paper_rate("success_rate", model, size, depth, SPL_RANGES[size][0])
+        table.append(
+            [
+                TITLES[model],
+                f"{size}×{size}",
+                str(depth),
+                actions,
+                ", ".join(f"{max(row['norms']):.0e}" for row in rows),
+                ", ".join(str(row["stands_still_from"] or "–") for row in rows),
+                ", ".join(dict.fromkeys(str(row["commit"]) for row in rows)),
+                spread(paper),
+            ]
+        )
+    steps = max(len(row["norms"]) for row in measured.values())
+    page.text(
+        f"The first {steps} steps of the paper's configurations (batch 32, RMSprop, walls in the "
+        "loss) when gradients are clipped by the plain norm "
+        "(`config.optimizer.plain_norm`), one figure for each seed. A norm above 1.8e19 overflows "
+        "there, the clipped gradient is zero, and parameters stay as they are."
+    )
+    page.table(table, "Norms of gradients in the first steps:", "table")
+
+
+MEASURED_PAGES: Mapping[str, Callable[[Page, Mapping[str, Any]], None]] = {
+    "cost": cost,
+    "first_steps": first_steps,
+}
 PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
     "depths": depths,
     "headline": depths,
@@ -181,8 +217,11 @@ def main(argv: list[str]) -> None:
     for name in names:
         (folder / "report").mkdir(parents=True, exist_ok=True)
         page = Page(folder / "report", name)
-        if name == COST:
-            cost(page, pathlib.Path(_RESULTS.value) / "paper" / "cost.json")
+        if name in MEASUREMENTS:
+            path = pathlib.Path(_RESULTS.value) / "paper" / f"{name}.json"
+            if not path.exists():
+                sys.exit(f"report: {path} is missing; python -m experiments.{name} makes it")
+            MEASURED_PAGES[name](page, json.loads(path.read_text()))
             page.write()
             continue
         try:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from experiments.configs.base import FAST_RECIPE
 from experiments.jobs import Job
 
-# The study that measures instead of training: `python -m experiments.cost`.
-COST = "cost"
+# Studies that measure instead of training, each a command of its own: `python -m experiments.cost`.
+MEASUREMENTS = ("cost", "first_steps")
 MODELS = ("vin", "gppn", "highway_network", "highway_vin")
 # The depths of the paper's tables for each maze size; highway models begin with the second.
 DEPTHS = {
@@ -195,7 +195,7 @@ STUDIES: Mapping[str, Mapping[str, list[Cell]]] = {
 }
 
 # All that can be asked for; "headline" is of the cpu size alone.
-NAMES = [*dict.fromkeys(name for studies in STUDIES.values() for name in studies), COST]
+NAMES = [*dict.fromkeys(name for studies in STUDIES.values() for name in studies), *MEASUREMENTS]
 
 
 def cells_of(scale: str, name: str, seeds: Iterable[int] = (0,)) -> list[Cell]:

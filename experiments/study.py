@@ -23,7 +23,7 @@ from experiments import parallel
 from experiments.console import quiet_libraries, say
 from experiments.exits import BUSY, STOPPED, readable_errors
 from experiments.jobs import ELSEWHERE, FINISHED, ROOT, Job, share_devices
-from experiments.studies import COST, NAMES, STUDIES, cells_of, matching
+from experiments.studies import MEASUREMENTS, NAMES, STUDIES, cells_of, matching
 
 _NAME = flags.DEFINE_list("name", None, f"Which of {', '.join(NAMES)}.", required=True)
 _SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
@@ -47,12 +47,13 @@ def main(argv: list[str]) -> None:
     if len(argv) > 1:
         sys.exit(f"study: unexpected argument {argv[1]!r}: flags begin with --, see --help")
     quiet_libraries()
-    if COST in _NAME.value:
-        _measure_cost()
+    for name in _NAME.value:
+        if name in MEASUREMENTS:
+            _measure(name)
     folder = pathlib.Path(_RESULTS.value) / _SCALE.value
     try:
         seeds = [int(seed) for seed in _SEEDS.value]
-        names = [name for name in _NAME.value if name != COST]
+        names = [name for name in _NAME.value if name not in MEASUREMENTS]
         wanted = [cell for name in names for cell in cells_of(_SCALE.value, name, seeds)]
         cells = matching(wanted, _CELLS.value)
         every = [cell.job(_SCALE.value, folder) for cell in cells]
@@ -65,11 +66,11 @@ def main(argv: list[str]) -> None:
         sys.exit(f"study: {len(failed)} runs failed: {', '.join(job.title for job in failed)}")
 
 
-def _measure_cost() -> None:
-    out = (pathlib.Path(_RESULTS.value) / "paper" / "cost.json").resolve()
-    say(f"cost: {out}")
+def _measure(name: str) -> None:
+    out = (pathlib.Path(_RESULTS.value) / "paper" / f"{name}.json").resolve()
+    say(f"{name}: {out}")
     if not _DRY_RUN.value:
-        command = [sys.executable, "-m", "experiments.cost", f"--out={out}"]
+        command = [sys.executable, "-m", f"experiments.{name}", f"--out={out}"]
         subprocess.run(command, cwd=ROOT, check=True)
 
 

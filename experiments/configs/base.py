@@ -74,6 +74,7 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.optimizer.name = "rmsprop"  # any optimiser of optax
     config.optimizer.learning_rate = 1e-3
     config.optimizer.clip_norm = 40.0  # 0 does not clip
+    config.optimizer.plain_norm = False  # let norms overflow; clipped gradients are then zero
     config.optimizer.schedule = "constant"  # or cosine, linear
     config.optimizer.warmup_steps = 0
 

@@ -23,6 +23,7 @@ def make_optimizer(
     learning_rate: float = 1e-3,
     options: Mapping[str, Any] | None = None,
     clip_norm: float | None = 40.0,
+    plain_norm: bool = False,
     schedule: str = "constant",
     warmup_steps: int = 0,
     num_steps: int = 0,
@@ -34,6 +35,8 @@ def make_optimizer(
       learning_rate: its peak, > 0.
       options: further arguments of that function; the protocol's for "rmsprop" by default.
       clip_norm: the largest norm of the gradient; None does not clip.
+      plain_norm: whether to clip by the plain root of the sum of squares, as is usual (PyTorch,
+        optax), which overflows above 1.8e19: such gradients become zero.
       schedule: what the learning rate does after the warm-up: "constant", or down to zero by
         "cosine" or "linear".
       warmup_steps: over how many steps it grows from zero first.
@@ -56,7 +59,8 @@ def make_optimizer(
     optimizer = make(rate, **options)
     if clip_norm is None:
         return optimizer
-    return optax.chain(clip_by_norm(clip_norm), optimizer)
+    clip = optax.clip_by_global_norm if plain_norm else clip_by_norm
+    return optax.chain(clip(clip_norm), optimizer)
 
 
 def clip_by_norm(largest: float) -> optax.GradientTransformation:
