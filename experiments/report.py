@@ -150,19 +150,20 @@ def cost(page: Page, measured: Mapping[str, Any]) -> None:
 def first_steps(page: Page, measured: Mapping[str, Any]) -> None:
     """How large gradients get in the first full-size steps, and whose parameters stand still."""
     header = ["model", "maze", "N", "latent actions", "largest norm", "stands still from step"]
-    cells: dict[tuple[str, int, int, str], list[Any]] = {}
+    cells: dict[tuple[str, int, int, int], list[Any]] = {}
     for name, row in measured.items():
-        kind, side, layers, latent_actions, _ = name.split("-")
-        cells.setdefault((kind, int(side), int(layers), latent_actions), []).append(row)
+        kind, *numbers, _ = name.split("-")
+        side, layers, latent_actions = map(int, numbers)
+        cells.setdefault((kind, side, layers, latent_actions), []).append(row)
     table = [[*header, "commit", "paper SR, shortest paths"]]
-    for (model, size, depth, actions), rows in cells.items():
+    for (model, size, depth, actions), rows in sorted(cells.items(), key=lambda item: item[0]):
         paper = paper_rate("success_rate", model, size, depth, SPL_RANGES[size][0])
         table.append(
             [
                 TITLES[model],
                 f"{size}×{size}",
                 str(depth),
-                actions,
+                str(actions),
                 ", ".join(f"{max(row['norms']):.0e}" for row in rows),
                 ", ".join(str(row["stands_still_from"] or "–") for row in rows),
                 ", ".join(dict.fromkeys(str(row["commit"]) for row in rows)),
