@@ -175,7 +175,8 @@ def first_steps(page: Page, measured: Mapping[str, Any]) -> None:
         f"The first {steps} steps of the paper's configurations (batch 32, RMSprop, walls in the "
         "loss) when gradients are clipped by the plain norm "
         "(`config.optimizer.plain_norm`), one figure for each seed. A norm above 1.8e19 overflows "
-        "there, the clipped gradient is zero, and parameters stay as they are."
+        "there, the clipped gradient is zero, and parameters stay as they are. 3e+38 stands for "
+        "all that is beyond float32, however the norm is computed."
     )
     page.table(table, "Norms of gradients in the first steps:", "table")
 
