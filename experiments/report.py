@@ -157,7 +157,8 @@ def first_steps(page: Page, measured: Mapping[str, Any]) -> None:
         cells.setdefault((kind, side, layers, latent_actions), []).append(row)
     table = [[*header, "commit", "paper SR, shortest paths"]]
     for (model, size, depth, actions), rows in sorted(cells.items(), key=lambda item: item[0]):
-        paper = paper_rate("success_rate", model, size, depth, SPL_RANGES[size][0])
+        (shortest, *_) = SPL_RANGES.get(size, [(0, 0)])
+        paper = paper_rate("success_rate", model, size, depth, shortest)
         table.append(
             [
                 TITLES[model],
