@@ -36,7 +36,7 @@ def test_deep_vins_stand_still(tmp_path):
     assert len(shallow["norms"]) == len(deep["norms"]) == 6
     assert shallow["stands_still_from"] is None
     assert max(shallow["norms"]) < 1e19 < min(deep["norms"][-2:])
-    # The gradient before the first step without a move is the first that overflows.
+    # It stands still from the first gradient on whose norm overflows.
     since = deep["stands_still_from"]
     assert max(deep["norms"][: since - 1]) < 1.9e19 < deep["norms"][since - 1]
     assert f"; stands still from step {since}\n" in out
