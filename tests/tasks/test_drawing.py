@@ -150,7 +150,7 @@ def test_no_display_is_needed(tmp_path):
         "drawing.save_figure(figure, 'a.png')\n"
     )
     environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
-    environment |= {"MPLBACKEND": "tkagg", "PYTHONPATH": str(pathlib.Path(__file__).parents[1])}
+    environment |= {"MPLBACKEND": "tkagg", "PYTHONPATH": str(pathlib.Path(__file__).parents[2])}
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, check=True)
     with Image.open(tmp_path / "a.png") as image:
         assert image.size[0] > 500

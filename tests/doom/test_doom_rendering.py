@@ -240,7 +240,7 @@ def test_without_the_engine(made, tmp_path):
         *VIEWS,
         "--out=none",
         folder=tmp_path,
-        PYTHONPATH=f"{tmp_path}{os.pathsep}{pathlib.Path(__file__).parents[1]}",
+        PYTHONPATH=f"{tmp_path}{os.pathsep}{pathlib.Path(__file__).parents[2]}",
     )
     assert code == 1
     assert err == (

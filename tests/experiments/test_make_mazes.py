@@ -9,7 +9,7 @@ from PIL import Image
 
 from hvin_jax.tasks.files import load_mazes
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def _run(*arguments, folder):
