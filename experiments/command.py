@@ -16,6 +16,7 @@ from experiments import launch
 from experiments.console import announce, quiet_libraries, say
 from experiments.exits import ending_at_once, readable_errors, stop_signals
 from experiments.seeds import folder_of, parse_seeds, train_seeds
+from hvin_jax._files import write_json
 from hvin_jax.report.results import scores_table
 from hvin_jax.tasks.maze_data import SPLITS
 from hvin_jax.training import batches, devices, hosts, workdir
@@ -245,5 +246,5 @@ def _evaluate(command: Command) -> None:
     say(scores_table(scores))
     out = pathlib.Path(source) / f"eval-{pathlib.Path(_DATA.value).stem}-{_SPLIT.value}.json"
     if out.parent.is_dir():
-        workdir.write_json(out, {"data": f"{_DATA.value}:{_SPLIT.value}", **scores})
+        write_json(out, {"data": f"{_DATA.value}:{_SPLIT.value}", **scores})
         say(f"\n{out}")

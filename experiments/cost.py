@@ -22,9 +22,10 @@ from absl import app, flags
 from experiments import launch
 from experiments.configs.paper import get_config
 from experiments.console import quiet_libraries, say
+from hvin_jax._files import write_json
 from hvin_jax.models import make_model
 from hvin_jax.report.results import environment, git_commit
-from hvin_jax.training import devices, workdir
+from hvin_jax.training import devices
 from hvin_jax.training.evaluation import num_params
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer
@@ -54,7 +55,7 @@ def main(argv: list[str]) -> None:
                 rows[cell] = measure(cell)
             except ValueError as error:
                 sys.exit(f"cost: {error}")
-            workdir.write_json(path, rows)
+            write_json(path, rows)
         row = rows[cell]
         say(
             f"{cell}: {row['step_seconds']:.2f} s a step, {row['memory_gb']:.2f} GB, compiled in "

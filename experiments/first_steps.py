@@ -28,8 +28,9 @@ from experiments.console import quiet_libraries, say
 from experiments.data import configured_mazes
 from experiments.maze_task import make_task
 from experiments.studies import DEPTHS
+from hvin_jax._files import write_json
 from hvin_jax.report.results import git_commit
-from hvin_jax.training import batches, devices, workdir
+from hvin_jax.training import batches, devices
 from hvin_jax.training.state import TrainState, create_state
 from hvin_jax.training.step import make_train_step
 
@@ -75,7 +76,7 @@ def main(argv: list[str]) -> None:
         missing = [seed for seed, name in names.items() if name not in rows]
         for seed, row in measure(config, missing, _STEPS.value):
             rows[names[seed]] = row
-            workdir.write_json(path, rows)
+            write_json(path, rows)
         for name in names.values():
             say(f"{name}: {_in_words(rows[name])}")
 

@@ -18,13 +18,13 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from experiments.console import Console, Silence, announce, bar
+from hvin_jax._files import write_json, write_text
 from hvin_jax.models import make_model
 from hvin_jax.planner import Planner, load_planner, save_planner
 from hvin_jax.report.cards import card_text
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
 from hvin_jax.report.results import environment, git_commit, scores_dict, spl_ranges
-from hvin_jax.report.tables import write_text
 from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import start_states
@@ -368,4 +368,4 @@ def finish(task: Task, settings: Settings, folder: pathlib.Path, last: Snapshot)
     plan = planner.plan(data.maze[hard], data.goal[hard], starts[hard])
     save_figure(plan_figure(plan, data.maze[hard], mechanism=data.mechanism), folder / "plan.png")
     task.write_more(folder, best.params, made)
-    workdir.write_json(folder / "result.json", result)
+    write_json(folder / "result.json", result)

@@ -22,11 +22,11 @@ from absl import app, flags
 from tqdm import tqdm
 
 from experiments.data import parse_size
+from hvin_jax._files import atomic_write
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import MECHANISMS, get_mechanism
-from hvin_jax.tasks.npz import atomic_write
 from hvin_jax.training.devices import usable_cores
 
 _SIZE = flags.DEFINE_string("size", "15", "Side of the mazes, or ROWSxCOLUMNS.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 
 from experiments.console import say
+from hvin_jax._files import write_text
 from hvin_jax.report.figures import learning_figure
 from hvin_jax.report.paper_numbers import TITLES
 from hvin_jax.report.runs import Group, Run
@@ -15,7 +16,6 @@ from hvin_jax.report.tables import (
     provenance_table,
     rates_table,
     write_table,
-    write_text,
 )
 from hvin_jax.tasks.drawing import save_figure
 

@@ -21,10 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+from hvin_jax._files import write_json
 from hvin_jax.models import PlannerOutput, make_model
 from hvin_jax.tasks.maze_data import UNREACHABLE, find_fault, goal_map
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
-from hvin_jax.tasks.npz import atomic_write, write_npz
+from hvin_jax.tasks.npz import write_npz
 from hvin_jax.tasks.rollouts import follow, path_lengths
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
@@ -208,8 +209,7 @@ def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
         "model": planner.settings,
         "card": planner.card,
     }
-    with atomic_write(folder / "planner.json") as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    write_json(folder / "planner.json", content)
 
 
 def load_planner(path: str | pathlib.Path = DEFAULT) -> Planner:

@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hvin_jax._files import write_json
 from hvin_jax.models.perception import Perception, VisualPlanner, join_params
 from hvin_jax.planner import Planner, load_planner, read_weights, write_weights
 from hvin_jax.tasks.maze_data import goal_map
-from hvin_jax.tasks.npz import atomic_write
 
 VERSION = 1
 
@@ -58,8 +58,7 @@ def save_perception(
         "settings": dict(settings),
         "card": dict(card),
     }
-    with atomic_write(folder / "perception.json") as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    write_json(folder / "perception.json", content)
 
 
 def load_perception(path: str | pathlib.Path) -> tuple[dict[str, Any], Any]:

@@ -7,13 +7,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
+from hvin_jax._files import atomic_write
 from hvin_jax.tasks.doom.camera import DIRECTIONS
 from hvin_jax.tasks.doom.engine import Engine
 from hvin_jax.tasks.doom.levels import CELL, Look, write_levels
 from hvin_jax.tasks.doom.view_data import ViewData
 from hvin_jax.tasks.drawing import draw_maze, save_figure
 from hvin_jax.tasks.mechanisms import COMPASS
-from hvin_jax.tasks.npz import atomic_write
 
 _NAMES = {"N": "north", "E": "east", "W": "west", "S": "south"}
 _WRONG = "#e0243f"

@@ -5,9 +5,9 @@ import io
 import pathlib
 from collections.abc import Sequence
 
+from hvin_jax._files import write_text
 from hvin_jax.report.paper_numbers import TITLES, Rate, paper_rate
 from hvin_jax.report.runs import Group
-from hvin_jax.tasks.npz import atomic_write
 
 Table = list[list[str]]  # the first row is the header
 # The variants that have a row of the paper beside them: the model as it is, however it was trained.
@@ -77,12 +77,6 @@ def write_table(table: Table, path: pathlib.Path) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(table)
     write_text(path, text.getvalue())
-
-
-def write_text(path: pathlib.Path, text: str) -> None:
-    """Writes a text file, in one piece or not at all."""
-    with atomic_write(path) as file:
-        file.write(text.encode())
 
 
 def spread(rate: Rate | None) -> str:

@@ -15,10 +15,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
+from hvin_jax._files import atomic_write
 from hvin_jax.tasks import shapes
 from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
 from hvin_jax.tasks.mechanisms import COMPASS, Mechanism
-from hvin_jax.tasks.npz import atomic_write
 from hvin_jax.tasks.rollouts import follow
 
 State = Sequence[int]  # (row, column) or (row, column, orientation)

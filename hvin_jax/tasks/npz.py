@@ -1,14 +1,15 @@
 """`.npz` files written in one piece or not at all, and read with errors that name the array."""
 
-import contextlib
 import os
 import pathlib
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
+
+from hvin_jax._files import atomic_write
 
 
 class MazeFileError(ValueError):
@@ -27,24 +28,6 @@ class ArraySource(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype
     pieces: Iterable[np.ndarray]
-
-
-@contextlib.contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that appears under its name when complete, and never if anything goes wrong."""
-    final = pathlib.Path(path)
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, final)
-    except OSError as error:
-        error.filename = error.filename or str(final)  # a full disk does not say which file
-        raise
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray | ArraySource]) -> None:

@@ -16,7 +16,7 @@ import pathlib
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from hvin_jax.tasks.npz import atomic_write
+from hvin_jax._files import atomic_write
 
 Cell = tuple[int, int]
 _DARK, _LIGHT = 64, 191  # grey levels up to here are black, from here on white

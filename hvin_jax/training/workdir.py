@@ -21,7 +21,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hvin_jax.tasks.npz import atomic_write
+from hvin_jax._files import atomic_write, write_json
 
 RESULT_SCHEMA = {
     "version": "1, the version of this schema",
@@ -150,13 +150,6 @@ def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
         shutil.copy(source / name, folder)
     shutil.copytree(source / "checkpoints", folder / "checkpoints.part", dirs_exist_ok=True)
     (folder / "checkpoints.part").rename(folder / "checkpoints")
-
-
-def write_json(path: pathlib.Path, content: Mapping[str, Any]) -> None:
-    """Writes a readable file, in one piece or not at all."""
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    with atomic_write(path) as file:
-        file.write(text.encode())
 
 
 class MetricsLog:

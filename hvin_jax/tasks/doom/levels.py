@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from hvin_jax._files import atomic_write
 from hvin_jax.tasks.mechanisms import COMPASS
-from hvin_jax.tasks.npz import atomic_write
 
 CELL = 64
 CEILING = 96

@@ -27,13 +27,14 @@ from typing import Any
 
 import numpy as np
 
+from hvin_jax._files import write_json
 from hvin_jax.tasks.doom.compaction import COLUMN_SHAPE, COLUMNS, CompactViews, Tables, expand
 from hvin_jax.tasks.doom.engine import load_vizdoom
 from hvin_jax.tasks.doom.levels import LOOKS, Look, draw_looks
 from hvin_jax.tasks.doom.rendering import render_mazes
 from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.maze_data import SPLITS, MazeSplits
-from hvin_jax.tasks.npz import MazeFileError, NpzReader, atomic_write, write_npz
+from hvin_jax.tasks.npz import MazeFileError, NpzReader, write_npz
 
 FORMAT, VERSION = "hvin_jax views", 1
 MAZES, MANIFEST, _LOCK = "mazes.npz", "views.json", ".lock"
@@ -138,7 +139,7 @@ def _make(
         parts.append(tables.add(maze))
         if len(parts) == what["shard"] or number == len(maps):
             shards.append(_write_shard(folder, len(shards), parts))
-            _write_manifest(folder, {**what, "total": len(maps), "shards": shards})
+            write_json(folder / MANIFEST, {**what, "total": len(maps), "shards": shards})
             parts = []
         if progress is not None:
             progress(1)
@@ -194,7 +195,7 @@ def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
                 f"{folder} holds {', '.join(others[:3])} but no {MANIFEST}, so it is not a folder "
                 "of views; choose another one"
             )
-        _write_manifest(folder, {**what, "shards": []})
+        write_json(folder / MANIFEST, {**what, "shards": []})
         return []
     there = _read_manifest(folder)
     for key, value in json.loads(json.dumps(what)).items():
@@ -222,11 +223,6 @@ def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise MazeFileError(f"{path} can't be used: {error}") from error
     return manifest
-
-
-def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
-    with atomic_write(folder / MANIFEST) as file:
-        file.write((json.dumps(manifest, indent=1) + "\n").encode())
 
 
 def _write_shard(folder: pathlib.Path, number: int, parts: list[CompactViews]) -> dict[str, Any]:
