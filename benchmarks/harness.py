@@ -12,8 +12,8 @@ from typing import TypeVar
 import jax
 import numpy as np
 
-from hvin_jax.report.results import git_commit
 from hvin_jax.training.devices import usable_cores
+from hvin_jax.training.results import git_commit
 
 K = TypeVar("K", bound=Hashable)
 ROOT = pathlib.Path(__file__).resolve().parents[1]

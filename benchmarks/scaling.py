@@ -1,9 +1,9 @@
-"""What more devices bring, and what their sum of gradients costs.
+"""What more devices bring, and what their all-reduce of gradients costs.
 
     python -m benchmarks.scaling [--config=experiments/configs/paper.py:highway_vin-25-300]
 
-Times a training step with a batch of fixed size, split over 1, 2, 4, … devices, and the sum over
-devices by itself, of a vector as long as the step's. Without an accelerator, CPU devices share the
+Times a training step with a batch of fixed size, split over 1, 2, 4, … devices, and the all-reduce
+by itself, of a vector as long as the step's. Without an accelerator, CPU devices share the
 cores. With --coordinator, --num_processes and --process_id, which are those of the training
 commands, it times a step on all devices of all processes only.
 """
@@ -13,22 +13,24 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from absl import app, flags
 from ml_collections import config_flags
 
 from benchmarks.harness import Figure, best_seconds, note, report
-from experiments.launch import Settings, model_of
+from experiments.launch.settings import model_of, recipe_of
+from hvin_jax.models import init_params
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training import devices, hosts
-from hvin_jax.training.evaluation import num_params, training_arrays
-from hvin_jax.training.state import create_state
-from hvin_jax.training.step import make_train_step, maze_forward
+from hvin_jax.training.evaluation import num_params
+from hvin_jax.training.maze_task import maze_forward, training_arrays
+from hvin_jax.training.step import create_state, make_train_step
 
 _CONFIG = config_flags.DEFINE_config_file(
-    "config", "experiments/configs/cpu.py", "The model and the size of the batch."
+    "config",
+    "experiments/configs/cpu.py:highway_vin-15-100",
+    "The model and the size of the batch.",
 )
 _JSON = flags.DEFINE_string("json", None, "Also write the figures to this file.")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "Timed runs of each contestant.", lower_bound=1)
@@ -57,7 +59,9 @@ def main(argv: list[str]) -> None:
     steps = {
         f"step, batch {_CONFIG.value.train.batch_size}, {_devices(n)}": _step(n) for n in counts
     }
-    sums = {f"sum of {4 * length / 1e6:.2f} MB, {_devices(n)}": _sum(n, length) for n in counts}
+    sums = {
+        f"all-reduce of {4 * length / 1e6:.2f} MB, {_devices(n)}": _sum(n, length) for n in counts
+    }
     seconds = best_seconds(steps | sums, _REPEATS.value)
     if hosts.is_first():
         figures = [Figure(name, 1e3 * time, "ms") for name, time in seconds.items()]
@@ -70,11 +74,7 @@ def _devices(count: int) -> str:
 
 
 def _init() -> Any:
-    config = _CONFIG.value
-    model = model_of(config, get_mechanism(config.data.mechanism))
-    maze = jnp.zeros((1, config.data.size, config.data.size))
-    goal = jnp.zeros((*maze.shape, model.num_orientations))
-    return model.init(jax.random.key(0), maze, goal, train=False)
+    return init_params(model_of(_CONFIG.value), jax.random.key(0))
 
 
 def _step(count: int) -> Callable[[], Any]:
@@ -85,18 +85,16 @@ def _step(count: int) -> Callable[[], Any]:
     mazes = make_mazes(
         law=MazeLaw((size, size)), mechanism=mechanism, train=batch_size, valid=0, test=0, seed=0
     )
-    settings = Settings(config, batch_size)
+    recipe = recipe_of(config)
+    optimizer = recipe.make_optimizer()
     step = devices.pmap_train_step(
         make_train_step(
-            maze_forward(model_of(config, mechanism)),
-            settings.objective,
-            settings.optimizer,
-            axis_name=devices.BATCH_AXIS,
+            maze_forward(model_of(config)), recipe.loss, optimizer, axis_name=devices.BATCH_AXIS
         ),
         None if hosts.are_several() else jax.devices()[:count],
     )
     batch: Any = devices.split(training_arrays(mazes.train), 0 if hosts.are_several() else count)
-    states = [create_state(jax.random.key(1), jax.jit(_init)(), settings.optimizer)]
+    states = [create_state(jax.random.key(1), jax.jit(_init)(), optimizer)]
 
     def run() -> Any:
         states[0], metrics = step(states[0], batch)
@@ -108,12 +106,8 @@ def _step(count: int) -> Callable[[], Any]:
 def _sum(count: int, length: int) -> Callable[[], Any]:
     """The sum of a vector over some devices, on each of which it lies."""
     local = count // jax.process_count()
-    add = jax.pmap(
-        lambda x: jax.lax.psum(x, devices.BATCH_AXIS),
-        axis_name=devices.BATCH_AXIS,
-        devices=None if hosts.are_several() else jax.devices()[:count],
-    )
-    vector = add(np.ones((local, length), np.float32))
+    add = devices.pmap_all_reduce(None if hosts.are_several() else jax.devices()[:count])
+    vector = add(jnp.ones((local, length), jnp.float32))
     return lambda: add(vector)
 
 

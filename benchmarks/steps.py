@@ -7,7 +7,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+
+from hvin_jax.training.devices import pmap_mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,20 +75,10 @@ def compile_step(model: Any, data: dict[str, jax.Array], devices: int = 1) -> Co
     def step(params: Any, key: jax.Array, data: dict[str, jax.Array]) -> Any:
         return jax.value_and_grad(lambda params: loss_of(model, params, key, data))(params)
 
-    def split_step(*args: Any) -> Any:
-        return lax.pmean(step(*args), "device")
-
-    if devices == 1:
-        function: Any = jax.jit(step)
-    else:
+    function: Any = jax.jit(step)
+    if devices > 1:
         data = jax.tree.map(lambda x: x.reshape(devices, -1, *x.shape[1:]), data)
-        function = jax.pmap(
-            split_step,
-            axis_name="device",
-            in_axes=(None, None, 0),
-            out_axes=None,
-            devices=jax.local_devices()[:devices],
-        )
+        function = pmap_mean(step, jax.local_devices()[:devices])
     lowered = function.lower(params, key, data)
     began = time.perf_counter()
     compiled = lowered.compile()

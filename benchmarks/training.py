@@ -23,11 +23,10 @@ from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training import batches, devices
-from hvin_jax.training.evaluation import training_arrays
+from hvin_jax.training.maze_task import maze_forward, training_arrays
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer
-from hvin_jax.training.state import create_state
-from hvin_jax.training.step import make_train_step, maze_forward
+from hvin_jax.training.step import create_state, make_train_step
 
 _JSON = flags.DEFINE_string("json", None, "Also write the figures to this file.")
 _STEPS = flags.DEFINE_integer("steps", 20, "Steps in each timed run.", lower_bound=1)

@@ -21,7 +21,7 @@ import time
 from absl import app, flags
 from tqdm import tqdm
 
-from experiments.data import parse_size
+from experiments.launch.mazes import parse_size
 from hvin_jax._files import atomic_write
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.files import save_mazes

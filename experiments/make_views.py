@@ -17,9 +17,11 @@ import signal
 import sys
 import time
 
-from absl import app, flags
+from absl import flags
 
-from experiments.data import make_views, parse_size
+from experiments.launch.exits import INTERRUPTED, readable_errors, run_main
+from experiments.launch.mazes import parse_size
+from experiments.launch.views import make_views
 from hvin_jax.tasks.doom.engine import EngineError, MissingExtraError
 from hvin_jax.tasks.doom.view_data import SHARD, load_view_data
 from hvin_jax.training.devices import usable_cores
@@ -39,20 +41,18 @@ _WORKERS = flags.DEFINE_integer(
 )
 
 
-def main(argv: list[str]) -> None:
-    """Runs the command; mistakes of the user end it with one sentence and exit code 1."""
-    if len(argv) > 1:
-        sys.exit(f"make_views: unexpected argument {argv[1]!r}: flags begin with --, see --help")
+def main() -> None:
+    """Runs the command."""
     # Like Ctrl-C: engines are ended on the way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        _make()
-    except OSError as error:
-        sys.exit(f"make_views: can't use {error.filename or _OUT.value}: {error.strerror}")
-    except (ValueError, EngineError, MissingExtraError) as error:
+        with readable_errors("make_views"):
+            _make()
+    except (EngineError, MissingExtraError) as error:
         sys.exit(f"make_views: {error}")
     except KeyboardInterrupt:
-        sys.exit("make_views: interrupted; the same command goes on from there")
+        print("make_views: interrupted; the same command goes on from there", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 def _make() -> None:
@@ -84,4 +84,4 @@ def _make() -> None:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run_main("make_views", main)

@@ -13,56 +13,56 @@ hvin_jax/training/workdir.py. All settings: experiments/configs/base.py; for ins
     python -m experiments.maze --mode=eval --checkpoint=runs/quickstart --data=data/mazes15.npz
 """
 
-import pathlib
+import functools
 
-from absl import app, flags
-from ml_collections import ConfigDict
+from absl import flags
 
-from experiments import command, launch
-from experiments.data import configured_mazes
-from experiments.maze_task import make_task
+from experiments.launch import command
+from experiments.launch.exits import run_main
+from experiments.launch.mazes import configured_mazes
+from experiments.launch.settings import model_of, recipe_of
 from hvin_jax.planner import load_planner
+from hvin_jax.report.pictures import PICTURES, draw_run
 from hvin_jax.tasks.files import load_mazes
-from hvin_jax.training.evaluation import planner_arrays
-from hvin_jax.training.step import maze_forward
+from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.training.maze_task import first_weights, maze_forward, maze_split, maze_task
 
 # Its flags are this command's, so that --help lists them.
 flags.adopt_module_key_flags(command)
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
     """Runs the command."""
-    command.run(
-        command.Command(
-            name="maze",
-            example="experiments/configs/quickstart.py",
-            prepare=_prepare,
-            load=_load,
-        ),
-        argv,
-    )
+    with command.running("maze", "experiments/configs/quickstart.py") as run:
+        if run.evaluates:
+            _evaluate(run)
+            return
+        config = run.config
+        recipe, model = recipe_of(config), model_of(config)
+        weights = first_weights(config.train.weights, model, get_mechanism(config.data.mechanism))
+        mazes = functools.cache(lambda: configured_mazes(config.data, run.data_dir))
+        result = run.train(
+            lambda: maze_task(
+                model, mazes(), weights=weights, use_symmetries=config.train.symmetries
+            ),
+            recipe,
+        )
+        if result is not None:
+            draw_run(run.workdir, lambda: mazes().test)
+            run.show(result, *PICTURES)
 
 
-def _prepare(config: ConfigDict, data_folder: pathlib.Path) -> tuple[launch.Task, launch.Settings]:
-    mazes = configured_mazes(config.data, data_folder)
-    settings = launch.Settings(config, len(mazes.train))
-    return make_task(config, mazes), settings
-
-
-def _load(source: str, path: str, split: str) -> command.Trained:
-    planner = load_planner(source)
+def _evaluate(run: command.Command) -> None:
+    planner = load_planner(run.checkpoint)
+    path, split = run.data
     data = getattr(load_mazes(path), split)
     if data.mechanism.name != planner.mechanism.name:
         raise ValueError(
             f"{path} has mazes for {data.mechanism.name}, the planner is for "
             f"{planner.mechanism.name}"
         )
-    return command.Trained(
-        forward=maze_forward(planner.model),
-        params=planner.params,
-        split=launch.Split(data, planner_arrays(data)),
-    )
+    run.evaluate(maze_forward(planner.model), planner.params, maze_split(data))
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run_main("maze", main)

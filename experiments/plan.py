@@ -13,7 +13,6 @@ import sys
 
 from absl import app, flags
 
-from experiments.console import quiet_libraries
 from hvin_jax.planner import Planner, load_planner, shipped_planner_for, shipped_planners
 from hvin_jax.report.plans import plan_figure, plan_sentence
 from hvin_jax.tasks.drawing import save_figure
@@ -40,7 +39,6 @@ def main(argv: list[str]) -> None:
     """Runs the command; mistakes of the user end it with one sentence and exit code 1."""
     if len(argv) > 1:
         sys.exit(f"plan: unexpected argument {argv[1]!r}: flags begin with --, see --help")
-    quiet_libraries()
     try:
         reached = _plan()
     except OSError as error:

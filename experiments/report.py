@@ -4,28 +4,28 @@ r"""Turns the finished runs of a study into tables and figures.
     python -m experiments.report --name=all
 
 Whatever has finished is used; a table says which runs its numbers come from. Writes NAME.md,
-NAME*.csv and NAME*.png / .svg into results/SCALE/report.
+NAME*.csv and NAME*.png into results/SCALE/report; what was written into a page by hand stays.
 """
 
 import json
 import pathlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 from ml_collections import ConfigDict
 
 from experiments.configs.paper import get_config
-from experiments.console import quiet_libraries
-from experiments.data import configured_mazes
-from experiments.estimate import GPU_SPEED, operations
-from experiments.page import Page, depths, finished_groups, provenance
-from experiments.studies import MEASUREMENTS, MODELS, NAMES, STUDIES, cells_of
+from experiments.grids.estimate import GPU_SPEED, operations
+from experiments.grids.studies import MODELS, NAMES, SCALES, study_jobs
+from experiments.launch.console import say
+from experiments.launch.exits import integers, readable_errors, run_main
+from experiments.launch.mazes import configured_mazes
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
 from hvin_jax.report.figures import spl_figure
+from hvin_jax.report.page import Page, depths, finished_groups, provenance
 from hvin_jax.report.paper_numbers import TITLES, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
 from hvin_jax.report.tables import spread
@@ -35,9 +35,9 @@ from hvin_jax.tasks.measures import SPL_RANGES
 _NAME = flags.DEFINE_list(
     "name",
     ["all"],
-    f"Which of {', '.join(NAMES)}; all: those with finished runs.",
+    f"Which of {', '.join((*NAMES, 'cost', 'first_steps'))}; all: those with finished runs.",
 )
-_SCALE = flags.DEFINE_enum("scale", "cpu", list(STUDIES), "Full size, or a size for CPUs.")
+_SCALE = flags.DEFINE_enum("scale", "cpu", SCALES, "Full size, or a size for CPUs.")
 _SEEDS = flags.DEFINE_list("seeds", ["0", "1", "2"], "Runs of which seeds to use.")
 _RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where mazes are kept once they are made.")
@@ -199,6 +199,8 @@ PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
     "examples": examples,
     "vizdoom": depths,
 }
+# Pages that show learning curves besides; the others share the runs of these.
+WITH_CURVES = (depths, variants)
 # Pictures of what planners do: those of the first of the seeds.
 OF_ONE_SEED = ("value_maps", "examples")
 
@@ -209,40 +211,44 @@ def test_mazes(run: Run, count: int) -> MazeData:
     return configured_mazes(data, pathlib.Path(_DATA_DIR.value)).test[:count]
 
 
-def main(argv: list[str]) -> None:
-    """Runs the command; mistakes of the user end it with one sentence and exit code 1."""
-    if len(argv) > 1:
-        sys.exit(f"report: unexpected argument {argv[1]!r}: flags begin with --, see --help")
-    quiet_libraries()
-    folder = pathlib.Path(_RESULTS.value) / _SCALE.value
+def main() -> None:
+    """Runs the command."""
     everything = _NAME.value == ["all"]
-    names = list(STUDIES[_SCALE.value]) if everything else _NAME.value
-    for name in names:
-        (folder / "report").mkdir(parents=True, exist_ok=True)
-        page = Page(folder / "report", name)
-        if name in MEASUREMENTS:
-            path = pathlib.Path(_RESULTS.value) / "paper" / f"{name}.json"
-            if not path.exists():
-                sys.exit(f"report: {path} is missing; python -m experiments.{name} makes it")
-            MEASURED_PAGES[name](page, json.loads(path.read_text()))
-            page.write()
-            continue
-        try:
-            seeds = [int(seed) for seed in _SEEDS.value]
-            cells = cells_of(_SCALE.value, name, seeds[:1] if name in OF_ONE_SEED else seeds)
-        except ValueError as error:
-            sys.exit(f"report: {error}")
-        groups = finished_groups(
-            {folder / x.name: (x.model, x.size, x.depth, x.variant) for x in cells}
-        )
-        if not groups:
-            if not everything:
-                sys.exit(f"report: no run of {name} has finished in {folder}")
-            continue
-        PAGES[name](page, groups)
-        provenance(page, groups)
-        page.write()
+    with readable_errors("report"):
+        seeds = integers("seeds", _SEEDS.value)
+        for name in NAMES if everything else _NAME.value:
+            is_there = _measured(name) if name in MEASURED_PAGES else _study(name, seeds)
+            if not is_there and not everything:
+                folder = pathlib.Path(_RESULTS.value) / _SCALE.value
+                raise ValueError(f"no run of {name} has finished in {folder}")
+
+
+def _measured(name: str) -> bool:
+    """The page of what `python -m experiments.NAME` has measured."""
+    path = pathlib.Path(_RESULTS.value) / "paper" / f"{name}.json"
+    if not path.exists():
+        raise ValueError(f"{path} is missing; python -m benchmarks.{name} makes it")
+    page = Page(pathlib.Path(_RESULTS.value) / _SCALE.value / "report", name)
+    MEASURED_PAGES[name](page, json.loads(path.read_text()))
+    say(str(page.write()))
+    return True
+
+
+def _study(name: str, seeds: list[int]) -> bool:
+    """The page of a study; whether there is anything to show."""
+    if name == "headline" and _SCALE.value == "paper" and _NAME.value == ["all"]:
+        return False
+    results = pathlib.Path(_RESULTS.value)
+    jobs = study_jobs(_SCALE.value, [name], seeds[:1] if name in OF_ONE_SEED else seeds, results)
+    groups = finished_groups({job.folder: job.variant for job in jobs})
+    if not groups:
+        return False
+    page = Page(results / _SCALE.value / "report", name)
+    PAGES[name](page, groups)
+    provenance(page, groups, curves=PAGES[name] in WITH_CURVES)
+    say(str(page.write()))
+    return True
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run_main("report", main)

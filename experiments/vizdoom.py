@@ -17,30 +17,35 @@ Test a trained one on any folder of views:
     python -m experiments.vizdoom --mode=eval --checkpoint=runs/vizdoom-cpu-vin-40 --data=data/views
 """
 
+import functools
 import pathlib
-from typing import Any
+from collections.abc import Callable
 
-import jax
-from absl import app, flags
+import numpy as np
+from absl import flags
 from ml_collections import ConfigDict
 
-from experiments import command, launch
-from experiments.data import configured_views
-from hvin_jax.models.perception import VisualPlanner, join_params, part_params
+from experiments.launch import command
+from experiments.launch.exits import run_main
+from experiments.launch.settings import model_of, recipe_of
+from experiments.launch.views import check_views, configured_views
+from hvin_jax.models.perception import VisualPlanner
 from hvin_jax.report.doom import map_figure, views_figure
-from hvin_jax.tasks.doom.camera import VIEW_SHAPE
+from hvin_jax.report.pictures import PICTURES, draw_run
 from hvin_jax.tasks.doom.view_data import ViewData, load_view_data
 from hvin_jax.tasks.drawing import save_figure
+from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training.batches import steps_per_epoch
-from hvin_jax.training.state import Params
-from hvin_jax.training.step import Decisions
-from hvin_jax.training.visual import ViewCollator, freeze_perception, view_arrays, view_forward
-from hvin_jax.visual_planner import (
-    load_perception,
-    load_visual_planner,
-    make_perception,
-    save_perception,
+from hvin_jax.training.maze_task import first_weights
+from hvin_jax.training.view_task import (
+    ViewCollator,
+    check_learning,
+    first_perception,
+    view_forward,
+    view_split,
+    view_task,
 )
+from hvin_jax.visual_planner import load_visual_planner, make_perception
 
 # Its flags are this command's, so that --help lists them.
 flags.adopt_module_key_flags(command)
@@ -48,93 +53,76 @@ flags.adopt_module_key_flags(command)
 _TRAINING = ("learning", "true_map_epochs", "weights")
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
     """Runs the command."""
-    command.run(
-        command.Command(
-            name="vizdoom",
-            example="experiments/configs/vizdoom_cpu.py",
-            prepare=_prepare,
-            load=_load,
-            files=(*command.Command.files, "perception/", "maps.png", "views.png"),
-        ),
-        argv,
-    )
+    with command.running("vizdoom", "experiments/configs/vizdoom_cpu.py:highway_vin-100") as run:
+        if run.evaluates:
+            _evaluate(run)
+            return
+        config = run.config
+        _check(config)
+        recipe = recipe_of(config)
+        fields = {k: v for k, v in config.perception.items() if k not in _TRAINING}
+        model = VisualPlanner(make_perception(fields), model_of(config))
+        mechanism = get_mechanism(config.data.mechanism)
+        weights = first_weights(config.train.weights, model.planner, mechanism)
+        seen = first_perception(config.perception.weights, model.perception)
+        views = functools.cache(lambda: configured_views(config.data, run.data_dir))
+
+        def make_task() -> command.training.Task:
+            per_epoch = steps_per_epoch(len(views().mazes.train), recipe.batch_size)
+            return view_task(
+                model,
+                views(),
+                learning=config.perception.learning,
+                true_map_steps=config.perception.true_map_epochs * per_epoch,
+                weights=weights,
+                perception_weights=seen,
+            )
+
+        result = run.train(make_task, recipe)
+        if result is not None:
+            draw_run(run.workdir, lambda: views().mazes.test)
+            _draw_views(run.workdir, views)
+            run.show(result, *PICTURES, "perception/", "maps.png", "views.png")
 
 
-def _prepare(config: ConfigDict, data_folder: pathlib.Path) -> tuple[launch.Task, launch.Settings]:
-    data = configured_views(config.data, data_folder)
-    settings = launch.Settings(config, len(data.mazes.train))
-    if config.perception.learning == "frozen":
-        settings.optimizer = freeze_perception(settings.optimizer)
-    return make_task(config, data), settings
-
-
-def make_task(config: ConfigDict, data: ViewData) -> launch.Task:
-    """Planning on maps that are predicted from views."""
-    fields = {k: v for k, v in config.perception.items() if k not in _TRAINING}
-    planner = launch.model_of(config, data.mazes.mechanism)
-    model = VisualPlanner(make_perception(fields), planner)
-    goal = (*data.mazes.train.size, planner.num_orientations)
-    seeing = _pretrained(config.perception.weights, fields)
-    planning = launch.first_weights(config, data.mazes.mechanism)
-
-    def init(key: jax.Array) -> Params:
-        params = model.init_params(key, VIEW_SHAPE, goal)
-        return join_params(
-            part_params(params, "perception") if seeing is None else seeing,
-            part_params(params, "planner") if planning is None else planning,
+def _check(config: ConfigDict) -> None:
+    """Fails before views are made, which takes long."""
+    if "perception" not in config:
+        raise ValueError(
+            "this configuration is for mazes with a map: python -m experiments.maze; those for "
+            "views are experiments/configs/vizdoom_*.py"
         )
-
-    jax.eval_shape(init, jax.random.key(0))  # impossible settings show here
-    per_epoch = steps_per_epoch(len(data.mazes.train), config.train.batch_size)
-
-    def write_more(folder: pathlib.Path, params: Params, made: Decisions) -> None:
-        card = {"name": config.name, "config": config.to_dict()}
-        save_perception(folder / "perception", fields, part_params(params, "perception"), card)
-        test = data.mazes.test
-        save_figure(map_figure(made.free[:6], test.maze[:6]), folder / "maps.png")
-        save_figure(views_figure(data, "test", 0), folder / "views.png")
-
-    return launch.Task(
-        forward=view_forward(
-            model,
-            learning=config.perception.learning,
-            true_map_steps=config.perception.true_map_epochs * per_epoch,
-        ),
-        init=init,
-        train=view_arrays(data, "train", labels=True),
-        valid=_split(data, "valid"),
-        test=_split(data, "test"),
-        collate=ViewCollator(data),
-        planner_params=lambda params: part_params(params, "planner"),
-        write_more=write_more,
-    )
+    check_views(config.data)
+    check_learning(config.perception.learning)
 
 
-def _pretrained(path: str, fields: dict[str, Any]) -> Any:
-    if not path:
-        return None
-    settings, params = load_perception(path)
-    if make_perception(settings) != make_perception(fields):
-        raise ValueError(f"the perception of {path} has settings {settings}, not {fields}")
-    return params
+def _draw_views(folder: pathlib.Path, views: Callable[[], ViewData]) -> None:
+    if (folder / "maps.png").exists() and (folder / "views.png").exists():
+        return
+    data, planner = views(), load_visual_planner(folder)
+    maze, goal = data.mazes.test.maze[:6], data.mazes.test.goal[:6]
+
+    def seen(number: int) -> np.ndarray:
+        distinct, index = np.unique(data.index["test"][number], return_inverse=True)
+        row, column, orientation = (int(x) for x in goal[number])
+        state = (row, column, orientation)
+        return planner.decide(data.pictures(distinct), index, state).free > 0.5
+
+    predicted = np.stack([seen(number) for number in range(len(maze))])
+    save_figure(map_figure(predicted, maze), folder / "maps.png")
+    save_figure(views_figure(data, "test", 0), folder / "views.png")
 
 
-def _split(data: ViewData, name: str) -> launch.Split:
-    return launch.Split(getattr(data.mazes, name), view_arrays(data, name, labels=False))
-
-
-def _load(source: str, path: str, split: str) -> command.Trained:
-    trained = load_visual_planner(source)
+def _evaluate(run: command.Command) -> None:
+    trained = load_visual_planner(run.checkpoint)
+    path, split = run.data
     data = load_view_data(path)
-    return command.Trained(
-        forward=view_forward(trained.model),
-        params=trained.params,
-        split=_split(data, split),
-        collate=ViewCollator(data),
+    run.evaluate(
+        view_forward(trained.model), trained.params, view_split(data, split), ViewCollator(data)
     )
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run_main("vizdoom", main)

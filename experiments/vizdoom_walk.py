@@ -15,9 +15,9 @@ import sys
 import tempfile
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
-from experiments.console import quiet_libraries
+from experiments.launch.exits import readable_errors, run_main
 from hvin_jax.report.walks import Film
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.doom.camera import maze_views
@@ -43,16 +43,12 @@ _OUT = flags.DEFINE_string("out", "walk.gif", "GIF of the first walk to write; '
 State = tuple[int, int, int]
 
 
-def main(argv: list[str]) -> None:
-    """Runs the command; mistakes of the user end it with one sentence and exit code 1."""
-    if len(argv) > 1:
-        sys.exit(f"vizdoom_walk: unexpected argument {argv[1]!r}: flags begin with --, see --help")
-    quiet_libraries()
+def main() -> None:
+    """Runs the command."""
     try:
-        reached = _walk_all()
-    except OSError as error:
-        sys.exit(f"vizdoom_walk: can't use {error.filename}: {error.strerror}")
-    except (ValueError, EngineError, MissingExtraError) as error:
+        with readable_errors("vizdoom_walk"):
+            reached = _walk_all()
+    except (EngineError, MissingExtraError) as error:
         sys.exit(f"vizdoom_walk: {error}")
     sys.exit(0 if reached else 1)
 
@@ -137,4 +133,4 @@ def _new_tasks() -> list[tuple[np.ndarray, State, State]]:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run_main("vizdoom_walk", main)

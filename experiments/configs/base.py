@@ -7,28 +7,16 @@ Not a recipe itself. Settings are changed on the command line too, for instance
 from typing import Any
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
-# The models' settings, of each kind its own.
-_LATENT = {"latent_actions": 100, "kernel_size": 5, "hidden": 150, "dtype": "float32"}
-_HIGHWAY = {"num_blocks": 20, "block_depth": 5}
+from hvin_jax.models import MODELS, default_settings
+
+# What the task decides, not the configuration.
+_OF_THE_TASK = ("num_orientations", "num_actions")
+# The settings of each kind of model, with their defaults.
 MODEL_SETTINGS: dict[str, dict[str, Any]] = {
-    "vin": {**_LATENT, "tie_kernels": False, "depth": 20},
-    "gppn": {"kernel_size": 5, "hidden": 150, "depth": 20},
-    "highway_network": {**_LATENT, "tie_kernels": False, **_HIGHWAY},
-    "highway_vin": {
-        **_LATENT,
-        "tie_kernels": False,
-        **_HIGHWAY,
-        "num_policies": 1,
-        "epsilon": 1.0,
-        "filter_gate": True,
-        "value_exploration": True,
-        "share_exploration": False,
-        "initial_temperature": 1.0,
-        "learn_temperatures": True,
-        "learned_policy": False,
-        "learned_gate": False,
-    },
+    kind: {k: x for k, x in default_settings(kind).items() if k not in _OF_THE_TASK}
+    for kind in MODELS
 }
 # Highway blocks of the paper for each maze size.
 NUM_BLOCKS = {15: 20, 25: 30}
@@ -61,8 +49,13 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.data.min_decimation = 0.0
     config.data.max_decimation = 1.0
 
-    config.model = ConfigDict({"kind": model, **MODEL_SETTINGS[model]})
-    if "num_blocks" in config.model:
+    # All settings of all models are there, so that --config.model.kind may change the kind; those
+    # of other kinds are None, and are left alone.
+    config.model = ConfigDict({"kind": model})
+    for of_kind in MODEL_SETTINGS.values():
+        for name, default in of_kind.items():
+            config.model[name] = MODEL_SETTINGS[model].get(name, placeholder(type(default)))
+    if config.model.num_blocks:
         config.model.num_blocks = NUM_BLOCKS.get(size, 20)
 
     config.loss = ConfigDict()
@@ -120,7 +113,7 @@ def set_depth(config: ConfigDict, depth: int) -> None:
     """
     if config.model.kind in ("vin", "highway_network") and depth > 40:
         config.train.skip_not_finite = True
-    if "num_blocks" not in config.model:
+    if not config.model.num_blocks:
         config.model.depth = depth
         return
     blocks = config.model.num_blocks
@@ -131,9 +124,23 @@ def set_depth(config: ConfigDict, depth: int) -> None:
     config.model.block_depth = depth // blocks
 
 
-def parse_cell(text: str, example: str) -> tuple[str, int, int]:
-    """Reads MODEL-SIZE-DEPTH, as in `--config=experiments/configs/paper.py:vin-15-20`."""
-    parts = text.split("-")
-    if len(parts) != 3 or not (parts[1].isdigit() and parts[2].isdigit()):
-        raise ValueError(f"expected MODEL-SIZE-DEPTH after the colon, such as {example}: {text!r}")
-    return parts[0], int(parts[1]), int(parts[2])
+def parse_cell(text: str, example: str, size: int | None = None) -> tuple[str, int, int]:
+    """Reads MODEL-SIZE-DEPTH, as in `--config=experiments/configs/paper.py:vin-15-20`.
+
+    Args:
+      text: what stands after the colon.
+      example: of such a text.
+      size: if there is only one, which may then be left out.
+
+    Returns:
+      Model, size and depth.
+    """
+    model, *numbers = text.split("-")
+    if size is not None and len(numbers) == 1:
+        numbers = [str(size), *numbers]
+    if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
+        wanted = "MODEL-SIZE-DEPTH" if size is None else "MODEL-DEPTH"
+        raise ValueError(f"expected {wanted} after a colon, such as {example}; got {text!r}")
+    if size is not None and int(numbers[0]) != size:
+        raise ValueError(f"{text}: here mazes have size {size}")
+    return model, int(numbers[0]), int(numbers[1])

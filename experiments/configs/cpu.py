@@ -8,7 +8,7 @@ instead of 23,430, validation on 1,000 mazes every 500 steps, and states without
 40 layers are given up when their policy was constant in four validations in a row, or when the 50
 steps before one were not finite.
 
-On 2 CPU cores with nothing else to do, the default cell makes about 6 steps a second. Results:
+On 2 CPU cores with nothing else to do, highway_vin-15-100 makes about 6 steps a second. Results:
 RESULTS.md.
 """
 
@@ -17,9 +17,9 @@ from ml_collections import ConfigDict
 from experiments.configs.base import base_config, parse_cell, set_depth
 
 
-def get_config(cell: str = "highway_vin-15-100") -> ConfigDict:
+def get_config(cell: str = "") -> ConfigDict:
     """The configuration of one cell of the study."""
-    model, size, depth = parse_cell(cell, "highway_vin-15-100")
+    model, size, depth = parse_cell(cell, "cpu.py:highway_vin-15-100")
     config = base_config(name=f"cpu-{cell}", model=model, size=size)
     set_depth(config, depth)
     if model == "gppn":

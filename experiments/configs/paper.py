@@ -19,9 +19,9 @@ from ml_collections import ConfigDict
 from experiments.configs.base import base_config, parse_cell, set_depth
 
 
-def get_config(cell: str = "highway_vin-15-100") -> ConfigDict:
+def get_config(cell: str = "") -> ConfigDict:
     """The configuration of one row."""
-    model, size, depth = parse_cell(cell, "highway_vin-15-100")
+    model, size, depth = parse_cell(cell, "paper.py:highway_vin-15-100")
     config = base_config(name=f"paper-{cell}", model=model, size=size)
     set_depth(config, depth)
     return config

@@ -15,10 +15,10 @@ from experiments.configs import vizdoom_paper
 from experiments.configs.base import use_fast_recipe
 
 
-def get_config(cell: str = "highway_vin-100") -> ConfigDict:
+def get_config(cell: str = "") -> ConfigDict:
     """The configuration of one cell of the study."""
     config = vizdoom_paper.get_config(cell)
-    config.name = f"vizdoom-cpu-{cell}"
+    config.name = config.name.replace("paper", "cpu")
     if config.model.kind == "gppn":
         config.model.hidden = 50
     else:

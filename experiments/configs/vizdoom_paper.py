@@ -9,18 +9,16 @@ experiments/configs/paper.py; perception learns together with the planner. For G
 
 from ml_collections import ConfigDict
 
-from experiments.configs.base import base_config, set_depth
+from experiments.configs.base import base_config, parse_cell, set_depth
 
 DEPTHS = (40, 100, 200)
 
 
-def get_config(cell: str = "highway_vin-100") -> ConfigDict:
+def get_config(cell: str = "") -> ConfigDict:
     """The configuration of one row."""
-    model, _, depth = cell.rpartition("-")
-    if not depth.isdigit():
-        raise ValueError(f"expected MODEL-DEPTH after the colon, such as highway_vin-100: {cell!r}")
-    config = base_config(name=f"vizdoom-paper-{cell}", model=model, size=15)
-    set_depth(config, int(depth))
+    model, size, depth = parse_cell(cell, "vizdoom_paper.py:highway_vin-100", size=15)
+    config = base_config(name=f"vizdoom-paper-{model}-{depth}", model=model, size=size)
+    set_depth(config, depth)
     del config.train.symmetries  # views can't be mirrored
 
     config.perception = ConfigDict()

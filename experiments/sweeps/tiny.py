@@ -6,7 +6,7 @@ The quickstart's highway VIN on 9×9 mazes, with 8 and 16 layers and two seeds e
 which one cannot expect much. Each trial gets one CPU core.
 """
 
-from experiments.sweeps.base import Sweep
+from experiments.grids import Sweep
 
 
 def get_config() -> Sweep:

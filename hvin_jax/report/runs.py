@@ -30,6 +30,14 @@ class Run:
         path = folder / "result.json"
         return cls(folder, json.loads(path.read_text())) if path.exists() else None
 
+    @property
+    def cell(self) -> tuple[str, int, int]:
+        """What was trained: kind of model, side of the mazes, number of layers."""
+        config = self.result["config"]
+        model = config["model"]
+        depth = model.get("depth") or model["num_blocks"] * model["block_depth"]
+        return model["kind"], config["data"]["size"], depth
+
 
 @dataclasses.dataclass(frozen=True)
 class Group:

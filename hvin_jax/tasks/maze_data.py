@@ -83,20 +83,25 @@ class MazeSplits:
         return self.train.mechanism
 
 
-def goal_map(goal: np.ndarray, *, size: tuple[int, int], num_orientations: int) -> np.ndarray:
+def goal_maps(goal: Any, *, size: tuple[int, ...], num_orientations: int) -> Any:
     """One-hot maps of goals.
 
     Args:
-      goal: int `[n, 3]`, (row, column, orientation).
+      goal: int `[n, 3]`, (row, column, orientation), a numpy or JAX array.
       size: `(H, W)`.
       num_orientations: `O`.
 
     Returns:
-      uint8 `[n, H, W, O]`.
+      uint8 `[n, H, W, O]`, of the same kind.
     """
-    result = np.zeros((len(goal), *size, num_orientations), dtype=np.uint8)
-    result[np.arange(len(goal)), goal[:, 0], goal[:, 1], goal[:, 2]] = 1
-    return result
+    height, width = size
+    flat = (goal[:, 0] * width + goal[:, 1]) * num_orientations + goal[:, 2]
+    states = np.arange(height * width * num_orientations, dtype=goal.dtype)
+    maps = flat[:, None] == states[None]
+    return maps.reshape(-1, height, width, num_orientations).astype(np.uint8)
+
+
+goal_map = goal_maps
 
 
 def find_fault(

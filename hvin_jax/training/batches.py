@@ -80,10 +80,21 @@ def _gather(
 FEEDS = {"device": batches_on_device, "stream": batches_streamed}
 
 
-def choose_feed(name: str) -> str:
-    """Resolves "auto": "device" where there is an accelerator to keep fed, else "stream"."""
+def feed(
+    name: str, arrays: Mapping[str, np.ndarray], indices: Iterator[np.ndarray], collate: Collate
+) -> Iterator[Any]:
+    """Batches of some examples, on their way to the devices.
+
+    Args:
+      name: one of `FEEDS`, or "auto": "device" where there is an accelerator to keep fed, else
+        "stream".
+      arrays: the data.
+      indices: of the examples in each batch.
+      collate: makes a batch for the devices; all but `split` is done on the host, from where
+        batches are streamed.
+    """
+    if collate is not split:
+        return batches_streamed(arrays, indices, collate)
     if name == "auto":
-        return "stream" if jax.default_backend() == "cpu" else "device"
-    if name not in FEEDS:
-        raise ValueError(f"unknown way to feed data {name!r}: expected auto, device or stream")
-    return name
+        name = "stream" if jax.default_backend() == "cpu" else "device"
+    return FEEDS[name](arrays, indices)

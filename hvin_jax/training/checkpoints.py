@@ -17,7 +17,7 @@ import orbax.checkpoint as ocp
 from orbax.checkpoint.checkpoint_managers import preservation_policy
 
 from hvin_jax.training import devices, hosts
-from hvin_jax.training.state import Params, TrainState
+from hvin_jax.training.step import Params, TrainState
 
 KEPT = 2
 

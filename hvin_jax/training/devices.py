@@ -9,48 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from hvin_jax.training.objective import Batch
-from hvin_jax.training.state import TrainState
-from hvin_jax.training.step import EvalStep, StepMetrics, TrainStep
+from hvin_jax.training.step import EvalStep, TrainStep
 
 # The axis over which batches are split; `make_train_step` needs its name.
 BATCH_AXIS = "batch"
 Devices = Sequence[jax.Device] | None
 # Into how many devices to divide a CPU core: with several, one computes while others wait in a
-# serial loop or in the sum over all, and the smaller parts of a batch stay in the caches.
+# serial loop or in the all-reduce, and the smaller parts of a batch stay in the caches.
 PER_CORE = 4
-# A step of each of several runs.
-TrainSteps = Callable[
-    [Sequence[TrainState], Sequence[Batch]], Sequence[tuple[TrainState, StepMetrics]]
-]
 
 
 def pmap_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
     """Splits a step made with `axis_name=BATCH_AXIS` over devices (all); the state is donated."""
     return jax.pmap(
         step,
-        axis_name=BATCH_AXIS,
-        in_axes=(None, 0),
-        out_axes=None,
-        donate_argnums=0,
-        devices=devices,
-    )
-
-
-def pmap_train_steps(step: TrainStep, devices: Devices = None) -> TrainSteps:
-    """Splits the steps of several runs, made as one computation, over devices (all)."""
-
-    def steps(states: Sequence[TrainState], batches: Sequence[Batch]) -> list[Any]:
-        together = jax.tree.map(lambda *parts: jnp.stack(parts), *zip(states, batches, strict=True))
-        made = jax.vmap(step)(*together)
-        return [jax.tree.map(lambda x, run=run: x[run], made) for run in range(len(states))]
-
-    return jax.pmap(
-        steps,
         axis_name=BATCH_AXIS,
         in_axes=(None, 0),
         out_axes=None,
@@ -73,6 +48,24 @@ def pmap_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:
     return jax.pmap(
         gathered, axis_name=BATCH_AXIS, in_axes=(None, 0), out_axes=None, devices=devices
     )
+
+
+def pmap_mean(
+    function: Callable[[Any, jax.Array, Any], Any], devices: Devices = None
+) -> Callable[[Any, jax.Array, Any], Any]:
+    """The mean over devices of `function(params, key, batch)`, its batch split; for measuring."""
+    return jax.pmap(
+        lambda *args: jax.lax.pmean(function(*args), BATCH_AXIS),
+        axis_name=BATCH_AXIS,
+        in_axes=(None, None, 0),
+        out_axes=None,
+        devices=devices,
+    )
+
+
+def pmap_all_reduce(devices: Devices = None) -> Callable[[jax.Array], jax.Array]:
+    """The sum over devices of what lies on each, `[D, ...]` to the same; for measuring it."""
+    return jax.pmap(lambda x: jax.lax.psum(x, BATCH_AXIS), axis_name=BATCH_AXIS, devices=devices)
 
 
 def pmap_gather() -> Any:
@@ -119,7 +112,7 @@ def steps_in_flight() -> int:
     """How many steps may be under way while the next one is handed to the devices.
 
     Accelerators queue what they are given, so they never wait for the host. CPU devices share
-    threads: with several steps under way, those that wait in one step's sum over devices can starve
+    threads: with several steps under way, those that wait in one step's all-reduce can starve
     another step of the thread it needs, and the process is ended by a time-out. So on CPU a step
     is finished before the next one begins, which costs about a millisecond.
     """
@@ -136,6 +129,28 @@ def usable_cores() -> int:
 def even_number(batch_size: int, cores: int) -> int:
     """Into how many devices to divide CPU cores so that they share a batch evenly."""
     return max(n for n in range(1, PER_CORE * cores + 1) if batch_size % n == 0)
+
+
+def use_cpu_devices(count: int = 0, batch_size: int = 0) -> None:
+    """Divides the CPU into devices, where there is no accelerator; before JAX touches a device.
+
+    Splitting a batch over devices is faster than sharing the loops of one batch among cores.
+
+    Args:
+      count: how many devices; 0: several a core, as far as they share a batch evenly.
+      batch_size: of this process; 0: one that all devices share evenly, however many they are.
+    """
+    jax.config.update("jax_num_cpu_devices", count or even_number(batch_size, usable_cores()))
+
+
+def describe(batch_size: int) -> str:
+    """How a batch is split, in words."""
+    processes, count = jax.process_count(), jax.device_count()
+    several = f"{processes} processes, " if processes > 1 else ""
+    return (
+        f"{several}{count} {jax.default_backend()} devices: batches of {batch_size}, "
+        f"{batch_size // count} a device"
+    )
 
 
 def check_batch_size(batch_size: int) -> None:

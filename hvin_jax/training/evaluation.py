@@ -9,10 +9,10 @@ import numpy as np
 
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import Scores, evaluate, start_states
+from hvin_jax.training import devices
 from hvin_jax.training.batches import Collate
-from hvin_jax.training.devices import split, steps_in_flight
-from hvin_jax.training.state import Params
-from hvin_jax.training.step import Decisions, EvalStep
+from hvin_jax.training.step import Decisions, EvalStep, Params
+from hvin_jax.training.task import Split
 
 # A policy that takes one action in this share of all start states counts as constant.
 CONSTANT = 0.999
@@ -33,6 +33,13 @@ class Evaluation:
     constant_action: int | None
     map_accuracy: float | None = None
 
+    @property
+    def rates(self) -> dict[str, float]:
+        """The figures that are logged, by name."""
+        names = ("success_rate", "optimality_rate", "percent_optimal", "percent_success")
+        rates = {name: getattr(self.scores, name) for name in names}
+        return rates if self.map_accuracy is None else {**rates, "map_accuracy": self.map_accuracy}
+
 
 def decisions(
     eval_step: EvalStep,
@@ -40,7 +47,7 @@ def decisions(
     arrays: Mapping[str, np.ndarray],
     *,
     batch_size: int,
-    collate: Collate = split,
+    collate: Collate = devices.split,
     progress: Callable[[int], object] | None = None,
 ) -> Decisions:
     """What a model decides on many mazes.
@@ -63,7 +70,7 @@ def decisions(
         index = np.arange(start, start + batch_size) % count
         parts.append(eval_step(params, collate({name: x[index] for name, x in arrays.items()})))
         # An accelerator computes one batch while the one before is fetched.
-        ready = len(parts) - 1 - min(1, steps_in_flight())
+        ready = len(parts) - 1 - min(1, devices.steps_in_flight())
         if ready >= 0:
             parts[ready] = jax.tree.map(np.asarray, parts[ready])
         if progress is not None:
@@ -74,6 +81,27 @@ def decisions(
         return np.concatenate(flat)[:count]
 
     return jax.tree.map(join, *parts)
+
+
+def evaluate_split(
+    eval_step: EvalStep,
+    params: Params,
+    split: Split,
+    *,
+    batch_size: int,
+    collate: Collate = devices.split,
+    progress: Callable[[int], object] | None = None,
+) -> Evaluation:
+    """How good a model is on some mazes; the arguments are those of `decisions`."""
+    made = decisions(
+        eval_step,
+        params,
+        split.arrays,
+        batch_size=batch_size,
+        collate=collate,
+        progress=progress,
+    )
+    return evaluate_policy(made.policy, split.data, made.free)
 
 
 def evaluate_policy(
@@ -95,17 +123,6 @@ def evaluate_policy(
     constant = bool(chosen.size) and counts[common] >= CONSTANT * chosen.size
     accuracy = None if free is None else float(np.mean(free == (data.maze != 0)))
     return Evaluation(evaluate(policy, data), common if constant else None, accuracy)
-
-
-def planner_arrays(data: MazeData) -> dict[str, np.ndarray]:
-    """What a planner looks at: maps and goals."""
-    return {"maze": data.maze, "goal": data.goal}
-
-
-def training_arrays(data: MazeData) -> dict[str, np.ndarray]:
-    """What a training step needs besides: labels and path lengths."""
-    others = {"label": data.label, "optimal": data.optimal, "spl": data.spl}
-    return planner_arrays(data) | others
 
 
 def num_params(params: Params) -> int:

@@ -5,7 +5,8 @@ They know nothing of devices but the name of the axis over which a batch is spli
 (`jax.vmap(train_step, in_axes=(0, None))`). `hvin_jax.training.devices` splits them over devices.
 """
 
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -15,10 +16,70 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from hvin_jax.models import PlannerOutput
-from hvin_jax.tasks.symmetries import Symmetries
 from hvin_jax.training.objective import Batch, LossSums
 from hvin_jax.training.optimizers import tree_norm
-from hvin_jax.training.state import REPORT_EVERY, Params, TrainState, Window
+
+Params = Any
+# After how many steps the training loss is reported, and its sums begin anew.
+REPORT_EVERY = 50
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """Sums over the steps since the last multiple of `REPORT_EVERY`.
+
+    Attributes:
+      steps: number of steps.
+      loss: the sum of their losses.
+      accuracy: the sum of their shares of states with an optimal action.
+    """
+
+    steps: jax.Array
+    loss: jax.Array
+    accuracy: jax.Array
+
+    @classmethod
+    def empty(cls) -> "Window":
+        """No steps yet."""
+        zero = jnp.zeros((), jnp.float32)
+        return cls(jnp.zeros((), jnp.int32), zero, zero)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TrainState:
+    """The state of a training run.
+
+    Attributes:
+      step: how many steps have been made, int32; the position in the data follows from it.
+      params: of the model.
+      opt_state: of the optimiser.
+      key: a typed PRNG key that stays the same; the noise of a step folds its number in.
+      skipped: how many steps had a loss or gradient that was not finite and changed nothing.
+      window: sums for the next report.
+    """
+
+    step: jax.Array
+    params: Params
+    opt_state: Any
+    key: jax.Array
+    skipped: jax.Array
+    window: Window
+
+
+def create_state(
+    key: jax.Array, params: Params, optimizer: optax.GradientTransformation
+) -> TrainState:
+    """The state before the first step; `key` is consumed."""
+    return TrainState(
+        step=jnp.zeros((), jnp.int32),
+        params=params,
+        opt_state=optimizer.init(params),
+        key=key,
+        skipped=jnp.zeros((), jnp.int32),
+        window=Window.empty(),
+    )
 
 
 class Forward(Protocol):
@@ -44,14 +105,14 @@ class StepMetrics(NamedTuple):
       accuracy: the share of states whose likeliest action is optimal.
       grad_norm: the norm of the gradient before clipping.
       finite: whether loss and gradient were finite; if not, the step changed nothing.
-      wishes: `[2]`, how many devices' processes wished to stop and to save, see `WISHES`.
+      requests: `[2]`, how many devices' processes asked to stop and to save, see `REQUESTS`.
     """
 
     loss: jax.Array
     accuracy: jax.Array
     grad_norm: jax.Array
     finite: jax.Array
-    wishes: jax.Array
+    requests: jax.Array
 
 
 class Decisions(NamedTuple):
@@ -73,9 +134,9 @@ class Augment(Protocol):
         """The changed batch; what happens to an example depends on `key` and its index alone."""
 
 
-# A batch may carry under this name what its process wishes for, float `[2]`: to stop, and to save.
-# Wishes are summed with the losses, so that all processes learn of them after the same step.
-WISHES = "wishes"
+# A batch may carry under this name what its process asks for, float `[2]`: to stop, and to save.
+# Requests join the all-reduce of the losses: all processes learn of them after the same step.
+REQUESTS = "requests"
 # Keeps the randomness of augmentation apart from that of the steps, whose numbers are smaller.
 _AUGMENT = 2**32 - 1
 TrainStep = Callable[[TrainState, Batch], tuple[TrainState, StepMetrics]]
@@ -106,7 +167,7 @@ def make_train_step(
       The step. A loss or gradient that is not finite leaves parameters and optimiser as they were.
     """
 
-    def total(tree: Any) -> Any:
+    def all_reduce(tree: Any) -> Any:
         if axis_name is None:
             return tree
         # One vector: on CPU every sum under way blocks a thread until all devices have joined it,
@@ -134,10 +195,10 @@ def make_train_step(
             return sums.loss, sums
 
         grads, local_sums = jax.grad(loss, has_aux=True)(state.params)
-        wishes = batch.get(WISHES, jnp.zeros(2))
-        grads, sums, wishes = total((grads, local_sums, wishes))
+        requests = batch.get(REQUESTS, jnp.zeros(2, jnp.float32))
+        grads, sums, requests = all_reduce((grads, local_sums, requests))
         grads = jax.tree.map(lambda x: x / sums.weight, grads)
-        metrics = _metrics(sums, grads, wishes)
+        metrics = _metrics(sums, grads, requests)
         updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
 
@@ -168,14 +229,14 @@ def make_eval_step(forward: Forward) -> EvalStep:
     return eval_step
 
 
-def _metrics(sums: LossSums, grads: Params, wishes: jax.Array) -> StepMetrics:
+def _metrics(sums: LossSums, grads: Params, requests: jax.Array) -> StepMetrics:
     loss, norm = sums.loss / sums.weight, tree_norm(grads)
     return StepMetrics(
         loss=loss,
         accuracy=sums.correct / sums.weight,
         grad_norm=norm,
         finite=jnp.isfinite(loss) & jnp.isfinite(norm),
-        wishes=wishes,
+        requests=requests,
     )
 
 
@@ -187,56 +248,3 @@ def _add(state: TrainState, metrics: StepMetrics) -> Window:
         return kept.astype(total.dtype) * total + jnp.where(metrics.finite, amount, 0)
 
     return jax.tree.map(add, state.window, added)
-
-
-def maze_forward(model: Any) -> Forward:
-    """Applies a planner to mazes that are given by their maps and goals.
-
-    Args:
-      model: a module of `hvin_jax.models`.
-
-    Returns:
-      The function; it reads maze `[B, H, W]` and goal `[B, 3]` of a batch.
-    """
-
-    def forward(
-        params: Params,
-        batch: Mapping[str, jax.Array],
-        *,
-        key: jax.Array | None = None,
-        example_index: jax.Array | None = None,
-        step: jax.Array | None = None,
-    ) -> PlannerOutput:
-        del step  # training is the same from beginning to end
-        maze = batch["maze"]
-        return model.apply(
-            params,
-            maze,
-            goal_maps(batch["goal"], maze.shape[1:], model.num_orientations),
-            train=key is not None,
-            example_index=example_index,
-            rngs=None if key is None else {"exploration": key},
-        )
-
-    return forward
-
-
-def random_symmetry(symmetries: Symmetries) -> Augment:
-    """Turns and mirrors each maze of a batch, all ways being equally likely."""
-
-    def augment(batch: Batch, *, key: jax.Array, example_index: jax.Array) -> Batch:
-        keys = jax.vmap(lambda index: jax.random.fold_in(key, index))(example_index)
-        which = jax.vmap(lambda key: jax.random.randint(key, (), 0, symmetries.order))(keys)
-        return symmetries.transform(batch, which)
-
-    return augment
-
-
-def goal_maps(goal: jax.Array, size: tuple[int, ...], num_orientations: int) -> jax.Array:
-    """One-hot maps `[B, H, W, O]` of goals `[B, 3]`: (row, column, orientation)."""
-    shape = (*size, num_orientations)
-    place = jnp.zeros(goal.shape[0], jnp.int32)
-    for axis, length in enumerate(shape):
-        place = place * length + goal[:, axis]
-    flat = jax.nn.one_hot(place, shape[0] * shape[1] * shape[2])
-    return flat.reshape(goal.shape[0], *shape)

@@ -19,7 +19,7 @@ import json
 import pathlib
 import shutil
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self, TextIO
 
 from hvin_jax._files import atomic_write, write_json
 
@@ -28,8 +28,7 @@ RESULT_SCHEMA = {
     "name": "of the configuration",
     "config": "the whole configuration",
     "sittings": "list of {first_step, commit}: the git commit of the code that made the steps from "
-    "there on, -dirty if it had changes, null outside of a repository; and {together}, the "
-    "number of seeds that one process trained together, if there were several",
+    "there on, -dirty if it had changes, null outside of a repository",
     "versions": "of Python, hvin_jax and the packages it stands on",
     "device": "kind and number of devices",
     "num_params": "number of parameters of the model",
@@ -156,23 +155,32 @@ class MetricsLog:
     """`metrics.jsonl`, whose lines are those of a run that was never interrupted."""
 
     def __init__(self, folder: pathlib.Path, *, resume_step: int) -> None:
+        """Of a run that goes on after `resume_step`; nothing is written before `open`."""
+        self._folder, self._resume_step = folder, resume_step
+        self._file: TextIO | None = None
+
+    def open(self) -> None:
         """Opens the log; lines after `resume_step` will be written again and are dropped."""
-        path = folder / "metrics.jsonl"
-        self.history = [line for line in read_metrics(folder) if line["step"] <= resume_step]
+        path = self._folder / "metrics.jsonl"
         with atomic_write(path) as file:
-            for line in self.history:
-                file.write((json.dumps(line) + "\n").encode())
+            for line in read_metrics(self._folder):
+                if line["step"] <= self._resume_step:
+                    file.write((json.dumps(line) + "\n").encode())
         self._file = path.open("a")
 
-    def write(self, line: Mapping[str, Any]) -> None:
-        """Adds a line, which must have a `step`."""
-        self.history.append(dict(line))
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+    def write(self, step: int, **figures: Any) -> None:
+        """Adds a line; what is not a number becomes null."""
+        if self._file is not None:
+            known = {name: None if x != x else x for name, x in figures.items()}
+            self._file.write(json.dumps({"step": step, **known}) + "\n")
+            self._file.flush()
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
 
 
 def read_metrics(folder: pathlib.Path) -> list[dict[str, Any]]:
@@ -180,13 +188,19 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, Any]]:
     return _read_lines(folder / "metrics.jsonl")
 
 
-def note_sitting(
-    folder: pathlib.Path, *, first_step: int, commit: str | None, together: int = 1
-) -> None:
-    """Notes that a process has taken up the run, with so many runs together."""
-    company = {"together": together} if together > 1 else {}
+def note_sitting(folder: pathlib.Path, *, first_step: int, commit: str | None) -> None:
+    """Notes that a process has taken up the run."""
     with (folder / "sittings.jsonl").open("a") as file:
-        file.write(json.dumps({"first_step": first_step, "commit": commit, **company}) + "\n")
+        file.write(json.dumps({"first_step": first_step, "commit": commit}) + "\n")
+
+
+def read_result(folder: pathlib.Path) -> dict[str, Any]:
+    """What came out of a complete run, see `RESULT_SCHEMA`."""
+    path = folder / "result.json"
+    try:
+        return json.loads(path.read_text())
+    except ValueError as error:
+        raise WorkdirError(f"{path} can't be read: {error}") from error
 
 
 def read_sittings(folder: pathlib.Path) -> list[dict[str, Any]]:

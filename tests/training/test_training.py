@@ -9,21 +9,16 @@ import optax
 import pytest
 from jax.sharding import AxisType, PartitionSpec
 
-from hvin_jax.models import VIN, HighwayVIN
+from hvin_jax.models import VIN, HighwayVIN, init_params
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training import devices
-from hvin_jax.training.evaluation import (
-    decisions,
-    evaluate_policy,
-    planner_arrays,
-    training_arrays,
-)
+from hvin_jax.training.evaluation import decisions, evaluate_policy
+from hvin_jax.training.maze_task import maze_forward, planner_arrays, training_arrays
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer
-from hvin_jax.training.state import create_state
-from hvin_jax.training.step import goal_maps, make_eval_step, make_train_step, maze_forward
+from hvin_jax.training.step import create_state, make_eval_step, make_train_step
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +33,8 @@ def _model(**changes):
 
 
 def _state(model, mazes, optimizer, seed=0, nudge=0.01):
-    maps = goal_maps(jnp.asarray(mazes.goal), mazes.size, 4)
     params_key, noise_key = jax.random.split(jax.random.key(seed))
-    params = model.init(params_key, jnp.asarray(mazes.maze), maps, train=False)
+    params = init_params(model, params_key, mazes.size)
     # The kernel of the values starts at zero, which would hide the noise from the first step.
     params["params"]["value_kernel"] += nudge
     return create_state(noise_key, params, optimizer)
@@ -226,8 +220,7 @@ def test_paper_size_step_lowers_for_cuda():
     )
 
     def init(key):
-        maze, goal = jnp.zeros((1, 25, 25)), jnp.zeros((1, 25, 25, 4))
-        return create_state(key, model.init(key, maze, goal, train=False), optimizer)
+        return create_state(key, init_params(model, key), optimizer)
 
     state = jax.eval_shape(init, jax.random.key(0))
     batch = {

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from ml_collections import ConfigDict
 
-from experiments.jobs import FINISHED, Job
+from experiments.grids.jobs import FINISHED, Job
+from experiments.launch.settings import depth_of
 from hvin_jax.training.workdir import read_metrics
 
 # Operations a second where nothing has been measured: what a CPU core does on a highway VIN of the
@@ -22,7 +23,7 @@ class Estimate:
     """What is left to do of a job.
 
     Attributes:
-      steps: training steps of all its seeds.
+      steps: training steps.
       seconds: how long they take.
       source: where that is known from.
     """
@@ -47,25 +48,19 @@ def operations(config: ConfigDict) -> float:
     return 3 * config.train.batch_size * config.data.size**2 * depth_of(config) * per_cell
 
 
-def depth_of(config: ConfigDict) -> int:
-    """The number of layers of the model of a configuration."""
-    model = config.model
-    return model.depth if "depth" in model else model.num_blocks * model.block_depth
-
-
 def estimate(job: Job, config: ConfigDict, num_steps: int, *, cpus: float, gpus: float) -> Estimate:
     """What is left to do of a job, and how long that takes.
 
     Args:
       job: the job.
       config: its configuration.
-      num_steps: training steps of each of its runs.
+      num_steps: its training steps.
       cpus: CPU cores that it gets.
       gpus: GPUs that it gets.
     """
     if job.state == FINISHED:
         return Estimate(0, 0.0, FINISHED)
-    left = sum(num_steps - _steps_made(folder) for folder in job.folders)
+    left = num_steps - _steps_made(job.folder)
     same = _seconds_per_step(job.results.glob(f"{job.name}-seed[0-9]*/result.json"))
     if same:
         return Estimate(left, left * statistics.fmean(same), f"{len(same)} finished runs of it")

@@ -1,6 +1,8 @@
-"""What is special about training from views: batches of distinct views, and which parts learn."""
+"""The 3D task: planning on maps that are predicted from views."""
 
+import dataclasses
 import math
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,15 +10,19 @@ import jax
 import numpy as np
 import optax
 
-from hvin_jax.models import PlannerOutput
-from hvin_jax.models.perception import VisualPlanner
+from hvin_jax.models import PlannerOutput, settings_of
+from hvin_jax.models.perception import Perception, VisualPlanner, join_params, part_params
+from hvin_jax.planner import Planner, save_planner
+from hvin_jax.tasks.doom.camera import VIEW_SHAPE
 from hvin_jax.tasks.doom.compaction import expand
 from hvin_jax.tasks.doom.view_data import ViewData
+from hvin_jax.tasks.maze_data import goal_maps
 from hvin_jax.training.devices import own_devices, split
-from hvin_jax.training.evaluation import planner_arrays, training_arrays
+from hvin_jax.training.maze_task import planner_arrays, training_arrays
 from hvin_jax.training.objective import Batch
-from hvin_jax.training.state import Params
-from hvin_jax.training.step import Forward, goal_maps
+from hvin_jax.training.step import Forward, Params
+from hvin_jax.training.task import Split, Task
+from hvin_jax.visual_planner import load_perception, make_perception, save_perception
 
 # How perception learns: from everything; from the map alone; not at all.
 LEARNING = ("joint", "map", "frozen")
@@ -76,11 +82,88 @@ class ViewCollator:
         return room
 
 
-def view_arrays(data: ViewData, name: str, *, labels: bool) -> dict[str, np.ndarray]:
-    """The arrays of a split; with `labels`, those that training needs besides."""
+def view_task(
+    model: VisualPlanner,
+    data: ViewData,
+    *,
+    learning: str = "joint",
+    true_map_steps: int = 0,
+    weights: Params | None = None,
+    perception_weights: Params | None = None,
+) -> Task:
+    """Planning on maps that are predicted from views.
+
+    Args:
+      model: perception and planner.
+      data: mazes and views.
+      learning: how perception learns, see `view_forward`.
+      true_map_steps: see `view_forward`.
+      weights: parameters that the planner begins with, see `first_weights`; None: random ones.
+      perception_weights: the same for perception, see `first_perception`.
+
+    Returns:
+      The task.
+    """
+    mechanism = data.mazes.mechanism
+    planner_settings = settings_of(model.planner)
+    perception_settings = perception_fields(model.perception)
+    goal = (*data.mazes.train.size, mechanism.num_orientations)
+
+    def init(key: jax.Array) -> Params:
+        params = model.init_params(key, VIEW_SHAPE, goal)
+        return join_params(
+            part_params(params, "perception") if perception_weights is None else perception_weights,
+            part_params(params, "planner") if weights is None else weights,
+        )
+
+    jax.eval_shape(init, jax.random.key(0))  # impossible settings show here
+
+    def save(folder: pathlib.Path, params: Params, card: Mapping[str, Any]) -> None:
+        planner = Planner(planner_settings, part_params(params, "planner"), mechanism, card)
+        save_planner(folder / "planner", planner)
+        seen = part_params(params, "perception")
+        save_perception(folder / "perception", perception_settings, seen, card)
+
+    return Task(
+        model={**planner_settings, "perception": perception_settings},
+        forward=view_forward(model, learning=learning, true_map_steps=true_map_steps),
+        init=init,
+        train={**training_arrays(data.mazes.train), "view_number": data.index["train"]},
+        valid=view_split(data, "valid"),
+        test=view_split(data, "test"),
+        save=save,
+        collate=ViewCollator(data),
+        adapt=freeze_perception if learning == "frozen" else lambda optimizer: optimizer,
+    )
+
+
+def first_perception(source: str, perception: Perception) -> Params | None:
+    """The parameters of the perception of a run, "" for none, if it is the same kind."""
+    if not source:
+        return None
+    settings, params = load_perception(source)
+    if make_perception(settings) != perception:
+        own = perception_fields(perception)
+        raise ValueError(f"the perception of {source} has settings {settings}, not {own}")
+    return params
+
+
+def perception_fields(perception: Perception) -> dict[str, Any]:
+    """The settings of a perception, see `make_perception`."""
+    names = [field.name for field in dataclasses.fields(perception)]
+    return {name: getattr(perception, name) for name in names if name not in ("parent", "name")}
+
+
+def view_split(data: ViewData, name: str) -> Split:
+    """Mazes as a visual planner looks at them."""
     mazes = getattr(data.mazes, name)
-    arrays = training_arrays(mazes) if labels else planner_arrays(mazes)
-    return {**arrays, "view_number": data.index[name]}
+    return Split(mazes, {**planner_arrays(mazes), "view_number": data.index[name]})
+
+
+def check_learning(learning: str) -> None:
+    """Raises if perception can't learn in that way."""
+    if learning not in LEARNING:
+        raise ValueError(f"perception learns {learning!r}, expected one of {', '.join(LEARNING)}")
 
 
 def view_forward(
@@ -98,8 +181,7 @@ def view_forward(
     Returns:
       The function; it reads what `ViewCollator` makes.
     """
-    if learning not in LEARNING:
-        raise ValueError(f"perception learns {learning!r}, expected one of {', '.join(LEARNING)}")
+    check_learning(learning)
     if true_map_steps < 0:
         raise ValueError(f"true_map_steps is {true_map_steps}, expected 0 or more")
 
@@ -119,7 +201,11 @@ def view_forward(
             params,
             batch["views"],
             index,
-            goal_maps(batch["goal"], index.shape[1:3], model.planner.num_orientations),
+            goal_maps(
+                batch["goal"],
+                size=index.shape[1:3],
+                num_orientations=model.planner.num_orientations,
+            ),
             train=key is not None,
             given_map=None if is_given is None else batch["maze"],
             is_given=is_given,

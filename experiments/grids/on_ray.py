@@ -35,10 +35,10 @@ os.environ.update(
 import ray
 from ray import tune
 
-from experiments.exits import BUSY, STOPPED
-from experiments.jobs import ELSEWHERE, FINISHED, Job
-from experiments.scratch import TUNE_PREFIX, scratch
-from experiments.trials_table import Row, TrialsTable
+from experiments.grids.jobs import ELSEWHERE, FINISHED, Job
+from experiments.grids.scratch import TUNE_PREFIX, scratch
+from experiments.grids.trials_table import Row, TrialsTable
+from experiments.launch.exits import BUSY, INTERRUPTED, STOPPED
 from hvin_jax.training.devices import even_number
 from hvin_jax.training.workdir import read_metrics
 
@@ -152,10 +152,11 @@ class Trial(tune.Trainable):
         if code == BUSY:
             return "waiting for its folder"
         # A run that is told to stop before it has begun dies of the signal itself.
-        states = {0: FINISHED, STOPPED: STOPPED_STATE, -signal.SIGTERM: STOPPED_STATE}
-        if code not in states:
+        if code in (STOPPED, INTERRUPTED, -signal.SIGTERM):
+            return STOPPED_STATE
+        if code:
             raise RuntimeError(f"{self._job.title} ended with exit code {code}")
-        return states[code]
+        return FINISHED
 
     def _asked_to_stop(self) -> bool:
         end = self._options.end
@@ -163,12 +164,13 @@ class Trial(tune.Trainable):
 
 
 def _progress(job: Job) -> dict[str, Any]:
-    """Steps made, and the mean of the newest success rates of all seeds."""
-    logs = [read_metrics(folder) for folder in job.folders]
-    rates = [[line["success_rate"] for line in log if "success_rate" in line][-1:] for log in logs]
-    known = [rate for newest in rates for rate in newest]
-    steps = min((log[-1]["step"] if log else 0) for log in logs)
-    return {"step": steps, "success_rate": sum(known) / len(known) if known else None}
+    """Steps made, and the newest success rate."""
+    log = read_metrics(job.folder)
+    rates = [line["success_rate"] for line in log if "success_rate" in line]
+    return {
+        "step": log[-1]["step"] if log else 0,
+        "success_rate": rates[-1] if rates else None,
+    }
 
 
 def log_file(job: Job) -> pathlib.Path:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from experiments.console import say
+from experiments.launch.console import say
 
 # How often the table is drawn, in seconds.
 EVERY = 1.0

@@ -1,6 +1,6 @@
 r"""Measures the gradients of the first training steps at full size, where deep networks overflow.
 
-    python -m experiments.first_steps --cells=vin-15-60,vin-15-80 --seeds=0,1,2
+    python -m benchmarks.first_steps --cells=vin-15-60,vin-15-80 --seeds=0,1,2
 
 The first steps of rows of the paper's tables, on the batches that the training command would take,
 with gradients clipped by the plain norm, as is usual (`config.optimizer.plain_norm`). Where that
@@ -12,27 +12,25 @@ added to --out, run by run; runs that it has already are kept. `python -m experi
 import json
 import math
 import pathlib
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from absl import app, flags
+from absl import flags
 from jax.flatten_util import ravel_pytree
 from ml_collections import ConfigDict
 
-from experiments import launch
 from experiments.configs.paper import get_config
-from experiments.console import quiet_libraries, say
-from experiments.data import configured_mazes
-from experiments.maze_task import make_task
-from experiments.studies import DEPTHS
+from experiments.grids.studies import DEPTHS
+from experiments.launch.console import say
+from experiments.launch.exits import integers, readable_errors, run_main
+from experiments.launch.mazes import configured_mazes
+from experiments.launch.settings import model_of, recipe_of
 from hvin_jax._files import write_json
-from hvin_jax.report.results import git_commit
-from hvin_jax.training import batches, devices
-from hvin_jax.training.state import TrainState, create_state
-from hvin_jax.training.step import make_train_step
+from hvin_jax.training import batches, devices, maze_task
+from hvin_jax.training.results import git_commit
+from hvin_jax.training.step import TrainState, create_state, make_train_step
 
 _CELLS = flags.DEFINE_list(
     "cells",
@@ -57,33 +55,28 @@ _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where mazes are kept once t
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def main(argv: list[str]) -> None:
-    """Measures what is not there yet; mistakes of the user end it with one sentence."""
-    if len(argv) > 1:
-        sys.exit(f"first_steps: unexpected argument {argv[1]!r}: flags begin with --, see --help")
-    quiet_libraries()
-    path = pathlib.Path(_OUT.value)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    try:
-        seeds = [int(seed) for seed in _SEEDS.value]
+def main() -> None:
+    """Measures what is not there yet."""
+    with readable_errors("first_steps"):
+        seeds = integers("seeds", _SEEDS.value)
         configs = {cell: _configuration(cell) for cell in _CELLS.value}
-    except ValueError as error:
-        sys.exit(f"first_steps: {error}")
-    launch.use_cpu_devices(0, next(iter(configs.values())).train.batch_size)
-    for cell, config in configs.items():
-        names = {seed: f"{cell}-{config.model.latent_actions}-seed{seed}" for seed in seeds}
-        missing = [seed for seed, name in names.items() if name not in rows]
-        for seed, row in measure(config, missing, _STEPS.value):
-            rows[names[seed]] = row
-            write_json(path, rows)
-        for name in names.values():
-            say(f"{name}: {_in_words(rows[name])}")
+        path = pathlib.Path(_OUT.value)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        devices.use_cpu_devices(0, next(iter(configs.values())).train.batch_size)
+        for cell, config in configs.items():
+            names = {seed: f"{cell}-{config.model.latent_actions}-seed{seed}" for seed in seeds}
+            missing = [seed for seed, name in names.items() if name not in rows]
+            for seed, row in measure(config, missing, _STEPS.value):
+                rows[names[seed]] = row
+                write_json(path, rows)
+            for name in names.values():
+                say(f"{name}: {_in_words(rows[name])}")
 
 
 def _configuration(cell: str) -> ConfigDict:
     config = get_config(cell)
-    if "latent_actions" not in config.model:
+    if config.model.latent_actions is None:
         raise ValueError(f"{cell} has no latent actions")
     config.model.latent_actions = _LATENT_ACTIONS.value
     config.optimizer.plain_norm = True
@@ -102,22 +95,22 @@ def measure(
     if not seeds:
         return
     mazes = configured_mazes(config.data, pathlib.Path(_DATA_DIR.value))
-    settings, task = launch.Settings(config, len(mazes.train)), make_task(config, mazes)
+    task = maze_task(model_of(config), mazes)
+    recipe = recipe_of(config).for_examples(task.num_examples)
+    optimizer = recipe.make_optimizer()
     train_step = devices.pmap_train_step(
-        make_train_step(
-            task.forward, settings.objective, settings.optimizer, axis_name=devices.BATCH_AXIS
-        )
+        make_train_step(task.forward, recipe.loss, optimizer, axis_name=devices.BATCH_AXIS)
     )
 
     @jax.jit
     def first_state(key: jax.Array) -> TrainState:
         params_key, noise_key = jax.random.split(key)
-        return create_state(noise_key, task.init(params_key), settings.optimizer)
+        return create_state(noise_key, task.init(params_key), optimizer)
 
     for seed in seeds:
         state = devices.replicate(first_state(jax.random.key(seed)))
         order = batches.batch_indices(
-            num_examples=len(mazes.train), batch_size=settings.batch_size, seed=seed, first_step=0
+            num_examples=task.num_examples, batch_size=recipe.batch_size, seed=seed, first_step=0
         )
         norms, moved = [], []
         for _, index in zip(range(steps), order, strict=False):
@@ -149,4 +142,4 @@ def _in_words(row: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run_main("first_steps", main)

@@ -1,14 +1,17 @@
-"""What a run reports: numbers for `result.json`, and the same as a table to read."""
+"""What came out of a run: numbers for `result.json`, a table and a card to read."""
 
 import importlib.metadata
 import pathlib
 import platform
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 
-from hvin_jax.tasks.measures import SPL_RANGES, Scores
+from hvin_jax.tasks.maze_data import MazeData
+from hvin_jax.tasks.measures import SPL_RANGES, Scores, start_states
+from hvin_jax.training.evaluation import Evaluation
 
 _PACKAGES = ("hvin_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
 
@@ -55,6 +58,13 @@ def scores_dict(scores: Scores, ranges: tuple[tuple[int, int], ...]) -> dict[str
     }
 
 
+def test_scores(evaluation: Evaluation, data: MazeData) -> dict[str, Any]:
+    """How a model did on some mazes, as it stands in `result.json`, see `workdir.RESULT_SCHEMA`."""
+    longest = int(data.spl[start_states(data.spl)].max(initial=0))
+    scores = scores_dict(evaluation.scores, spl_ranges(max(data.size), longest))
+    return {**scores, "map_accuracy": evaluation.map_accuracy}
+
+
 def scores_table(test: dict[str, Any]) -> str:
     """The scores of `result.json` as a table for the terminal."""
     lines = ["shortest path    start states   success rate   optimality rate"]
@@ -64,8 +74,9 @@ def scores_table(test: dict[str, Any]) -> str:
     total = sum(test["starts_by_spl"])
     lines.append(_line("all", total, test["success_rate"], test["optimality_rate"]))
     lines.append(
-        f"means over {test['mazes']} mazes: "
-        f"%Opt {100 * test['percent_optimal']:.2f}, %Suc {100 * test['percent_success']:.2f}"
+        f"as the baseline code counts, means over {test['mazes']} mazes: "
+        f"%Opt {100 * test['percent_optimal']:.2f}, %Suc {100 * test['percent_success']:.2f} "
+        "(states without a path: optimal, but no success)"
     )
     if test.get("map_accuracy") is not None:
         lines.append(f"cells whose map is predicted right: {100 * test['map_accuracy']:.3f} %")
@@ -100,6 +111,8 @@ def git_commit(folder: pathlib.Path) -> str | None:
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
     try:
+        if not git("ls-files", ".").stdout:  # somebody else's, in which we are installed
+            return None
         commit = git("rev-parse", "--short=7", "HEAD").stdout.strip()
         code = (":/", ":(top,exclude)results", ":(top,exclude)*.md")
         clean = git("diff", "--quiet", "HEAD", "--", *code).returncode == 0
@@ -111,3 +124,33 @@ def git_commit(folder: pathlib.Path) -> str | None:
 def _line(where: str, count: int, success: float | None, optimality: float | None) -> str:
     rates = ("–" if x is None else f"{100 * x:.2f} %" for x in (success, optimality))
     return "{:<16}{:>13}{:>15}{:>18}".format(where, f"{count:,}", *rates)
+
+
+def card_text(card: Mapping[str, Any]) -> str:
+    """The card of a trained planner in Markdown: what it is, how it was made, how good it is."""
+    config = card["config"]
+    settings = [
+        f"- {group}: " + ", ".join(f"{name} {x}" for name, x in config[group].items() if x != "")
+        for group in ("data", "model", "loss", "optimizer", "train")
+        if group in config
+    ]
+    return f"""# {card["name"]}
+
+A {config["model"]["kind"].replace("_", " ")} for {config["data"]["mechanism"]}, of
+{card["num_params"]:,} parameters. Load this folder with `hvin_jax.load_planner`.
+
+Trained for {card["steps"]:,} steps in {card["wall_seconds"] / 60:.0f} minutes on
+{card["device"]["count"]} devices ({card["device"]["kind"]}),
+commit {card["sittings"][-1]["commit"]}:
+
+{chr(10).join(settings)}
+
+Selected by validation after step {card["best_step"]:,}, then tested on {card["test"]["mazes"]:,}
+mazes that it had never seen, from every start state:
+
+```
+{scores_table(card["test"])}
+```
+
+It plans on maps of any size, but has learned from the ones above: expect less on much larger maps.
+"""

@@ -1,6 +1,6 @@
 r"""Measures what a training step costs at full size: memory, time, time to compile.
 
-    python -m experiments.cost --cells=highway_vin-25-300,vin-25-300
+    python -m benchmarks.cost --cells=highway_vin-25-300,vin-25-300
 
 A few real steps of each row of the paper's tables, on random batches, without training. Memory is
 what the compiler reserves for one device with the whole batch; time is of the step as the training
@@ -10,27 +10,24 @@ already are kept. `python -m experiments.report --name=cost` sets them beside th
 
 import json
 import pathlib
-import sys
 import time
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from absl import app, flags
+from absl import flags
 
-from experiments import launch
 from experiments.configs.paper import get_config
-from experiments.console import quiet_libraries, say
+from experiments.launch.console import say
+from experiments.launch.exits import readable_errors, run_main
+from experiments.launch.settings import model_of
 from hvin_jax._files import write_json
-from hvin_jax.models import make_model
-from hvin_jax.report.results import environment, git_commit
-from hvin_jax.training import devices
+from hvin_jax.models import init_params
+from hvin_jax.training import Imitation, devices, make_optimizer
 from hvin_jax.training.evaluation import num_params
-from hvin_jax.training.objective import Imitation
-from hvin_jax.training.optimizers import make_optimizer
-from hvin_jax.training.state import TrainState, create_state
-from hvin_jax.training.step import make_train_step, maze_forward
+from hvin_jax.training.maze_task import maze_forward
+from hvin_jax.training.results import environment, git_commit
+from hvin_jax.training.step import TrainState, create_state, make_train_step
 
 _CELLS = flags.DEFINE_list(
     "cells",
@@ -41,42 +38,35 @@ _OUT = flags.DEFINE_string("out", "results/paper/cost.json", "Where the results 
 _STEPS = flags.DEFINE_integer("steps", 2, "Timed steps; the shortest counts.", lower_bound=1)
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
     """Measures what is not there yet."""
-    del argv
-    quiet_libraries()
-    launch.use_cpu_devices(0, get_config(_CELLS.value[0]).train.batch_size)
-    path = pathlib.Path(_OUT.value)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    for cell in _CELLS.value:
-        if cell not in rows:
-            try:
+    with readable_errors("cost"):
+        devices.use_cpu_devices(0, get_config(_CELLS.value[0]).train.batch_size)
+        path = pathlib.Path(_OUT.value)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        for cell in _CELLS.value:
+            if cell not in rows:
                 rows[cell] = measure(cell)
-            except ValueError as error:
-                sys.exit(f"cost: {error}")
-            write_json(path, rows)
-        row = rows[cell]
-        say(
-            f"{cell}: {row['step_seconds']:.2f} s a step, {row['memory_gb']:.2f} GB, compiled in "
-            f"{row['compile_seconds']:.0f} s"
-            + ("" if row["finite"] else "; the loss was not finite after these steps")
-        )
+                write_json(path, rows)
+            row = rows[cell]
+            say(
+                f"{cell}: {row['step_seconds']:.2f} s a step, {row['memory_gb']:.2f} GB, compiled "
+                f"in {row['compile_seconds']:.0f} s"
+                + ("" if row["finite"] else "; the loss was not finite after these steps")
+            )
 
 
 def measure(cell: str) -> dict[str, Any]:
     """The cost of one row of the paper's tables."""
     config = get_config(cell)
-    model = make_model(**config.model)
+    model = model_of(config)
     optimizer = make_optimizer()
     side, batch_size = config.data.size, config.train.batch_size
-    shape = (1, side, side)
 
     @jax.jit
     def init(key: jax.Array) -> TrainState:
-        goal = jnp.zeros((*shape, model.num_orientations))
-        params = model.init(key, jnp.zeros(shape), goal, train=False)
-        return create_state(key, params, optimizer)
+        return create_state(key, init_params(model, key), optimizer)
 
     state, batch = init(jax.random.key(0)), _random_batch(batch_size, side, model.num_actions)
 
@@ -124,4 +114,4 @@ def _random_batch(count: int, side: int, num_actions: int) -> dict[str, np.ndarr
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run_main("cost", main)
