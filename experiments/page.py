@@ -1,12 +1,18 @@
-"""A page of a report, and what most of them show: rates of finished runs, how they were made."""
+"""A page of a report, and what most of them show: rates of finished runs, how they were made.
 
+Of a page, what stands between two marks is made from the runs. All else, the title included, is
+written by hand, and stays when the page is made again.
+"""
+
+import io
 import pathlib
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from experiments.console import say
-from hvin_jax._files import write_text
+from hvin_jax._files import atomic_write, write_text
 from hvin_jax.report.figures import learning_figure
 from hvin_jax.report.paper_numbers import TITLES
 from hvin_jax.report.runs import Group, Run
@@ -17,7 +23,10 @@ from hvin_jax.report.tables import (
     rates_table,
     write_table,
 )
-from hvin_jax.tasks.drawing import save_figure
+
+_BEGIN, _END = "<!-- made by experiments.report -->", "<!-- end -->"
+# Sharp at the width of a page, and small: these files are kept in git.
+_DPI, _COLOURS = 100, 128
 
 
 class Page:
@@ -26,7 +35,7 @@ class Page:
     def __init__(self, folder: pathlib.Path, name: str) -> None:
         """Collects tables and figures for `folder/name.md`."""
         self._folder, self._name = folder, name
-        self._parts = [f"# {name}\n"]
+        self._parts: list[str] = []
 
     def text(self, text: str) -> None:
         """Adds a paragraph."""
@@ -39,20 +48,27 @@ class Page:
             write_table(table, self._folder / f"{self._name}-{suffix}.csv")
 
     def figure(self, figure: Figure, caption: str, suffix: str) -> None:
-        """Adds a figure."""
-        for kind in ("png", "svg"):
-            save_figure(figure, self._folder / f"{self._name}-{suffix}.{kind}")
-        self._parts.append(f"![{caption}]({self._name}-{suffix}.png)\n")
+        """Adds a figure, and writes it as PNG."""
+        name = f"{self._name}-{suffix}.png"
+        _write_png(figure, self._folder / name)
+        self._parts.append(f"![{caption}]({name})\n")
 
     @property
     def content(self) -> str:
-        """All of it, as Markdown."""
+        """All that is made from the runs, as Markdown."""
         return "\n".join(self._parts)
 
     def write(self) -> None:
-        """Writes the page."""
+        """Writes the page, around which what was written by hand stays as it is."""
         path = self._folder / f"{self._name}.md"
-        write_text(path, self.content)
+        before, after = f"# {self._name}\n\n", "\n"
+        if path.exists():
+            page = path.read_text()
+            head, begin, rest = page.partition(_BEGIN)
+            _, end, tail = rest.partition(_END)
+            if begin and end:
+                before, after = head, tail
+        write_text(path, f"{before}{_BEGIN}\n\n{self.content}\n{_END}{after}")
         say(str(path))
 
 
@@ -64,14 +80,25 @@ def depths(page: Page, groups: Sequence[Group]) -> None:
             page.table(rates_table(groups, metric, size), caption, f"{metric}-{size}")
 
 
-def provenance(page: Page, groups: Sequence[Group]) -> None:
-    """How the runs were made: learning curves, and a table of what each of them did."""
+def provenance(page: Page, groups: Sequence[Group], *, curves: bool = True) -> None:
+    """How the runs were made: learning curves, and a table of what each of them did.
+
+    Args:
+      page: where it is said.
+      groups: the cells.
+      curves: whether to draw learning curves; pages that share runs need them once.
+    """
+    if curves:
+        _learning_curves(page, groups)
+    page.table(provenance_table(groups), "How each number was made:")
+
+
+def _learning_curves(page: Page, groups: Sequence[Group]) -> None:
     panels: dict[str, list[Group]] = {}
     for group in sorted(groups, key=lambda group: (group.size, group.depth)):
         title = f"{TITLES[group.model]}, {group.size}×{group.size}, validation"
         panels.setdefault(title, []).append(group)
     page.figure(learning_figure(panels), "learning curves", "learning")
-    page.table(provenance_table(groups), "How each number was made:")
 
 
 def finished_groups(folders: Mapping[pathlib.Path, tuple[str, int, int, str]]) -> list[Group]:
@@ -85,3 +112,12 @@ def finished_groups(folders: Mapping[pathlib.Path, tuple[str, int, int, str]]) -
         if run := Run.load(folder):
             runs.setdefault(cell, []).append(run)
     return [Group(*cell, tuple(of_cell)) for cell, of_cell in runs.items()]
+
+
+def _write_png(figure: Figure, path: pathlib.Path) -> None:
+    """Writes a figure with a palette of its own colours, a third of the size of all colours."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=_DPI, facecolor="white")
+    image = Image.open(drawn).convert("RGB")
+    with atomic_write(path) as file:
+        image.quantize(_COLOURS, dither=Image.Dither.NONE).save(file, format="png", optimize=True)

@@ -4,7 +4,7 @@ r"""Turns the finished runs of a study into tables and figures.
     python -m experiments.report --name=all
 
 Whatever has finished is used; a table says which runs its numbers come from. Writes NAME.md,
-NAME*.csv and NAME*.png / .svg into results/SCALE/report.
+NAME*.csv and NAME*.png into results/SCALE/report; what was written into a page by hand stays.
 """
 
 import json
@@ -240,7 +240,7 @@ def main(argv: list[str]) -> None:
                 sys.exit(f"report: no run of {name} has finished in {folder}")
             continue
         PAGES[name](page, groups)
-        provenance(page, groups)
+        provenance(page, groups, curves=PAGES[name] in (depths, variants))
         page.write()
 
 
