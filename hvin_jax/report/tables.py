@@ -42,7 +42,7 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
 
 def provenance_table(groups: Sequence[Group]) -> Table:
     """How each number was made: steps, time, commit, and whether the run collapsed."""
-    header = ["run", "configuration", "learning curve", "latent actions", "steps", "not finite"]
+    header = ["run", "configuration", "metrics", "latent actions", "steps", "not finite"]
     table = [[*header, "best after", "minutes", "commit", "collapsed"]]
     for group in groups:
         for run in group.runs:
@@ -52,7 +52,7 @@ def provenance_table(groups: Sequence[Group]) -> Table:
                 [
                     f"[{name}](../{name})",
                     f"[json](../{name}/config.json)",
-                    f"[png](../{name}/curves.png)",
+                    f"[jsonl](../{name}/metrics.jsonl)",
                     str(model.get("latent_actions", f"hidden {model['hidden']}")),
                     str(result["steps"]),
                     str(result["skipped_steps"]),
