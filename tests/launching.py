@@ -39,13 +39,14 @@ def start(
     *arguments,
     folder,
     prefix=(),
+    package="experiments",
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
     **environment,
 ):
-    """Starts `python -m experiments.COMMAND` in a folder; `prefix` is put before the command."""
+    """Starts `python -m PACKAGE.COMMAND` in a folder; `prefix` is put before the command."""
     return subprocess.Popen(
-        [*prefix, sys.executable, "-m", f"experiments.{command}", *arguments],
+        [*prefix, sys.executable, "-m", f"{package}.{command}", *arguments],
         cwd=folder,
         env={
             **os.environ,
@@ -71,7 +72,8 @@ def run(command, *arguments, folder, **environment):
 def copy_commands(folder, cpu_config):
     """Copies the commands into a folder, with another `experiments/configs/cpu.py`."""
     shutil.copytree(ROOT / "experiments", folder / "experiments")
-    (folder / "hvin_jax").symlink_to(ROOT / "hvin_jax")
+    for package in ("hvin_jax", "benchmarks"):
+        (folder / package).symlink_to(ROOT / package)
     (folder / "experiments/configs/cpu.py").write_text(cpu_config)
 
 

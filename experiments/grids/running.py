@@ -59,7 +59,7 @@ class Share(NamedTuple):
     max_failures: int = 2
 
 
-def check_jobs(jobs: Sequence[Job], *, gpus: float) -> dict[str, Checked]:
+def check_jobs(jobs: Sequence[Job], *, gpus: float, folders: bool = True) -> dict[str, Checked]:
     """Checks jobs before any of them starts, in a process of its own.
 
     For JAX starts threads, and Ray forks.
@@ -67,6 +67,7 @@ def check_jobs(jobs: Sequence[Job], *, gpus: float) -> dict[str, Checked]:
     Args:
       jobs: which.
       gpus: GPUs that each will have.
+      folders: whether to check that their folders are theirs.
 
     Returns:
       What is known of each, by its name.
@@ -76,10 +77,10 @@ def check_jobs(jobs: Sequence[Job], *, gpus: float) -> dict[str, Checked]:
       WorkdirError: a folder belongs to another configuration.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_check_jobs, jobs, gpus).result()
+        return pool.submit(_check_jobs, jobs, gpus, folders).result()
 
 
-def _check_jobs(jobs: Sequence[Job], gpus: float) -> dict[str, Checked]:
+def _check_jobs(jobs: Sequence[Job], gpus: float, folders: bool) -> dict[str, Checked]:
     # The GPUs are for the trials: here CPU devices stand for them. CPU cores share any batch.
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", max(int(gpus), 1))
@@ -90,13 +91,14 @@ def _check_jobs(jobs: Sequence[Job], gpus: float) -> dict[str, Checked]:
             model, recipe = model_of(config), recipe_of(config)
             jax.eval_shape(lambda model=model: init_params(model, jax.random.key(0)))
             known[job.name] = Checked(config, recipe.for_examples(config.data.train).num_steps)
-        job.check_folder()
+        if folders:
+            job.check_folder()
     return known
 
 
 def show_cost(jobs: Sequence[Job], share: Share) -> None:
     """Says what there is to do, and how long it takes."""
-    checked = check_jobs(jobs, gpus=share.gpus)
+    checked = check_jobs(jobs, gpus=share.gpus, folders=False)
     width = max((len(job.title) for job in jobs), default=0)
     total = 0.0
     for job in jobs:

@@ -42,8 +42,9 @@ class Window:
     @classmethod
     def empty(cls) -> "Window":
         """No steps yet."""
-        zero = jnp.zeros((), jnp.float32)
-        return cls(jnp.zeros((), jnp.int32), zero, zero)
+        # Arrays of their own: one that is donated twice is an error.
+        loss, accuracy = jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32)
+        return cls(jnp.zeros((), jnp.int32), loss, accuracy)
 
 
 @jax.tree_util.register_dataclass

@@ -24,7 +24,8 @@ def test_deep_vins_stand_still(tmp_path):
     where = {"folder": tmp_path, "PYTHONPATH": str(tmp_path)}
 
     def measure(*arguments):
-        return run("first_steps", "--latent_actions=4", "--steps=6", *arguments, **where)
+        arguments = ("--latent_actions=4", "--steps=6", *arguments)
+        return run("first_steps", *arguments, package="benchmarks", **where)
 
     code, _, err = measure("--cells=gppn-15-20")
     assert (code, err) == (1, "first_steps: gppn-15-20 has no latent actions\n")

@@ -12,9 +12,10 @@ import pytest
 from launching import ROOT, TINY, run
 from PIL import Image
 
-from experiments.configs import base, cpu, paper
+from experiments.configs import base, cpu, paper, quickstart
+from experiments.launch.settings import model_of, settle_kind, stored
 from hvin_jax import load_planner
-from hvin_jax.report.results import git_commit, scores_table, spl_ranges
+from hvin_jax.training.results import git_commit, scores_table, spl_ranges
 from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics
 
 
@@ -132,13 +133,17 @@ def test_weights_to_begin_with(finished):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--config.model.blok_depth=3"], "blok_depth"),
+        (["--config.model.blok_depth=3"], "no setting 'blok_depth'; did you mean block_depth?"),
         (["--config.model.block_depth=deep"], "block_depth"),
         (["--confg=x"], "Unknown command line flag 'confg'"),
-        (["--config=experiments/configs/nothing.py"], "nothing.py"),
+        (["--config=nothing.py"], "maze: --config=nothing.py: no such file"),
+        (
+            [f"--config={ROOT}/experiments/configs/cpu.py"],
+            "expected MODEL-SIZE-DEPTH after a colon",
+        ),
         (["--config.model.kind=vinn"], "maze: unknown model 'vinn'"),
         (
-            ["--config.model.kind=vin"],
+            ["--config.model.kind=vin"],  # beside block_depth, which is given, too
             "a vin has no setting 'block_depth'; did you mean depth?",
         ),
         (["--config.model.kernel_size=4"], "maze: kernel_size must be odd"),
@@ -151,7 +156,7 @@ def test_weights_to_begin_with(finished):
         (["--config.optimizer.name=sdg"], "maze: optax has no optimiser 'sdg'"),
         (["--config.optimizer.schedule=step"], "maze: unknown schedule 'step'"),
         (["--config.train.weights=gone"], "maze: gone: no planner there"),
-        (["--config.eval.select=speed"], "config.eval.select is 'speed'"),
+        (["--config.eval.select=speed"], "select is 'speed'"),
         (["--config.eval.every_steps=-1"], "validate_every is -1"),
         (["--workdir=/proc/nowhere"], "maze: can't use"),
         (["surplus"], "maze: unexpected argument 'surplus'"),
@@ -162,8 +167,8 @@ def test_mistakes(tmp_path, changes, message):
     code, _, err = run("maze", *arguments, folder=tmp_path)
     assert code != 0
     assert message in err
-    if err.startswith("maze: "):
-        assert err.count("\n") == 1
+    assert err.startswith("maze: ")
+    assert err.count("\n") == 1
     # The folder is not taken: the corrected command may use it.
     assert not (tmp_path / "runs/wrong/config.json").exists()
 
@@ -215,16 +220,26 @@ def test_rows_of_the_paper():
     assert cpu.get_config("highway_network-15-40").model.latent_actions == 40
 
 
-@pytest.mark.parametrize("cell", ["vin-15", "vin-fifteen-20", "vim-15-20", "highway_vin-15-50"])
+@pytest.mark.parametrize("cell", ["", "vin-15", "vin-fifteen-20", "vim-15-20", "highway_vin-15-50"])
 def test_cells_that_do_not_exist(cell):
     with pytest.raises(ValueError, match=r"expected|multiple of 20"):
         paper.get_config(cell)
 
 
-def test_settings_of_all_models_are_known():
-    for kind in base.MODEL_SETTINGS:
-        config = base.base_config(name="x", model=kind, size=15)
-        assert config.model.kind == kind
+def test_a_kind_brings_its_settings():
+    """What both kinds have stays, what is given explicitly stays, the rest is the new kind's."""
+    config = quickstart.get_config()
+    config.model.kind = "vin"
+    settle_kind(config, ["model.kind"])
+    settings = stored(config)["model"]
+    assert settings.keys() == {"kind", *base.MODEL_SETTINGS["vin"]}
+    assert (settings["latent_actions"], settings["depth"]) == (20, 20)
+    config.model.kind, config.model.depth = "highway_vin", 7
+    settle_kind(config, ["model.kind", "model.depth"])
+    with pytest.raises(ValueError, match="a highway_vin has no setting 'depth'"):
+        model_of(config)
+    config.model.depth = None
+    assert model_of(config).block_depth == 5
 
 
 def test_ranges():

@@ -58,6 +58,15 @@ def stopped(place):
     return place / "stopped"
 
 
+def test_interrupted_by_a_key(place):
+    process = start("maze", *TINY, "--workdir=interrupted", folder=place)
+    wait_for(lambda: (place / "interrupted/metrics.jsonl").exists(), process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 128 + signal.SIGINT, err
+    assert "SIGINT: saving, then stopping" in out
+
+
 def test_asked_to_stop(place, stopped):
     shutil.copytree(stopped, place / "continued")
     code, out, err = run("maze", *TINY, "--workdir=continued", folder=place)

@@ -9,21 +9,25 @@ import pytest
 from launching import TINY, copy_commands, run, start
 from PIL import Image
 
-from experiments.page import Page
-from experiments.studies import DEPTHS, STUDIES, Cell, cells_of, matching
+from experiments.grids.studies import DEPTHS, NAMES, SCALES, matching, study_jobs
 from hvin_jax.report.figures import learning_figure
+from hvin_jax.report.page import Page
 from hvin_jax.report.paper_numbers import Rate, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
 from hvin_jax.report.tables import markdown, rates_table
 
 
-def _result(success, *, steps=4000, collapsed=False):
+def _result(success, *, cell="vin-15-20", steps=4000, collapsed=False):
+    kind, size, depth = cell.split("-")[:3]
     ranges = [
         {"low": low, "high": high, "count": 10, "success_rate": x, "optimality_rate": x / 2}
         for (low, high), x in zip([(0, 30), (30, 60), (60, 100)], success, strict=True)
     ]
     return {
-        "config": {"model": {"latent_actions": 40, "hidden": 150}},
+        "config": {
+            "model": {"kind": kind, "depth": int(depth), "latent_actions": 40, "hidden": 150},
+            "data": {"size": int(size)},
+        },
         "sittings": [{"first_step": 0, "commit": "abc1234"}],
         "steps": steps,
         "skipped_steps": 7 if collapsed else 0,
@@ -42,18 +46,18 @@ def _result(success, *, steps=4000, collapsed=False):
 def stored(tmp_path):
     """A folder of results: two seeds of one cell, one of another, an unfinished one."""
     cells = {
-        "highway_vin-15-100-seed0": _result([1.0, 0.9, 0.8]),
-        "highway_vin-15-100-seed1": _result([1.0, 0.9, 0.6]),
-        "highway_vin-15-100-no_filter-seed0": _result([0.5, 0.4, 0.3]),
-        "vin-15-20-seed0": _result([0.9, 0.5, 0.1]),
-        "vin-15-200-seed0": _result([0.1, 0.0, 0.0], steps=1500, collapsed=True),
+        "highway_vin-15-100-seed0": {"success": [1.0, 0.9, 0.8]},
+        "highway_vin-15-100-seed1": {"success": [1.0, 0.9, 0.6]},
+        "highway_vin-15-100-no_filter-seed0": {"success": [0.5, 0.4, 0.3]},
+        "vin-15-20-seed0": {"success": [0.9, 0.5, 0.1]},
+        "vin-15-200-seed0": {"success": [0.1, 0.0, 0.0], "steps": 1500, "collapsed": True},
         "vin-15-40-seed0": None,
     }
-    for name, result in cells.items():
+    for name, came_out in cells.items():
         folder = tmp_path / "results" / "cpu" / name
         folder.mkdir(parents=True)
-        if result is not None:
-            (folder / "result.json").write_text(json.dumps(result))
+        if came_out is not None:
+            (folder / "result.json").write_text(json.dumps(_result(cell=name, **came_out)))
     return tmp_path
 
 
@@ -185,24 +189,32 @@ def test_other_sizes_stay_out():
     assert markdown([["a", "b"], ["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
 
 
-def test_every_row_of_the_paper_has_a_cell():
-    cells = set(cells_of("paper", "depths"))
+def _titles(scale, name, seeds=(0,)):
+    return [job.title for job in study_jobs(scale, [name], seeds, pathlib.Path())]
+
+
+def test_every_row_of_the_paper_is_run():
+    titles = _titles("paper", "depths")
     for size, depths in DEPTHS.items():
         for model in ("vin", "gppn", "highway_network", "highway_vin"):
             for depth in depths:
                 paper = paper_rate("success_rate", model, size, depth, (0, 30 * size // 10 - 15))
-                assert (Cell(model, size, depth) in cells) == (paper is not None)
+                assert (f"{model}-{size}-{depth}-seed0" in titles) == (paper is not None)
 
 
-def test_names_of_cells_are_unique_and_stable():
-    assert Cell("highway_vin", 15, 100, "np2", 1).name == "highway_vin-15-100-np2-seed1"
-    job = Cell("vin", 15, 20).job("cpu", pathlib.Path("results"))
+def test_names_of_runs_are_unique_and_stable():
+    assert "highway_vin-15-100-np2-seed1" in _titles("cpu", "parallel_ve", [1])
+    jobs = {job.title: job for job in study_jobs("cpu", ["depths"], [0], pathlib.Path("results"))}
+    job = jobs["vin-15-20-seed0"]
     assert job.config == "experiments/configs/cpu.py:vin-15-20"
-    assert job.folders == [pathlib.Path("results/vin-15-20-seed0")]
-    for scale, studies in STUDIES.items():
-        for name in studies:
-            cells = cells_of(scale, name, [0, 1])
-            assert len({cell.name for cell in cells}) == len(cells)
+    assert job.folder == pathlib.Path("results/cpu/vin-15-20-seed0")
+    for scale in SCALES:
+        for name in NAMES:
+            if (scale, name) != ("paper", "headline"):
+                titles = _titles(scale, name, [0, 1])
+                assert len(set(titles)) == len(titles) > 0
+    with pytest.raises(ValueError, match="unknown study 'headline' at scale paper"):
+        study_jobs("paper", ["headline"], [0], pathlib.Path())
 
 
 def test_dry_run_says_what_is_left(stored):
@@ -210,23 +222,21 @@ def test_dry_run_says_what_is_left(stored):
         "study", "--name=depths,filter_gate", "--dry_run", "--results=results", folder=stored
     )
     assert code == 0, err
-    lines = [line.split("] ")[1] for line in out.splitlines()]
-    assert "highway_vin-15-100-seed0: finished" in lines
-    assert "vin-15-40-seed0: to be done" in lines
-    assert lines.count("highway_vin-15-100-seed0: finished") == 1  # though both studies have it
+    lines = [line.split()[:2] for line in out.splitlines()]
+    assert ["highway_vin-15-40-seed0", "to"] in lines
+    assert lines.count(["highway_vin-15-100-seed0", "finished"]) == 1  # though both have it
 
 
-def test_cells_are_chosen_by_their_names():
-    cells = cells_of("cpu", "entropy", seeds=[0, 1])
-    chosen = matching([*cells, *cells], ["highway_vin-*-seed1", "vin-15-40*"])
-    assert [cell.name for cell in chosen] == [
+def test_runs_are_chosen_by_their_names():
+    jobs = study_jobs("cpu", ["entropy"], [0, 1], pathlib.Path())
+    chosen = matching(jobs, ["highway_vin-*-seed1", "vin-15-40*"])
+    assert [job.title for job in chosen] == [
         "vin-15-40-seed0",
         "vin-15-40-seed1",
         *(f"highway_vin-15-{depth}-seed1" for depth in (40, 100, 200)),
     ]
-    with pytest.raises(ValueError, match=r"no cell matches 'gppn-\*': they are called vin-15-40"):
-        matching(cells, ["vin-*", "gppn-*"])
-    assert matching([], ["*"]) == []  # as of a study that has none
+    with pytest.raises(ValueError, match=r"no run matches 'gppn-\*': they are called vin-15-40"):
+        matching(jobs, ["vin-*", "gppn-*"])
 
 
 def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):

@@ -14,24 +14,23 @@ from loopback import ISOLATED, needs_isolation
 
 import experiments
 from experiments.configs.base import base_config
-from experiments.estimate import duration, estimate, operations
-from experiments.on_ray import Options, check_reachable, check_room
-from experiments.parallel import run_parallel
-from experiments.studies import cells_of
+from experiments.grids import Sweep, jobs_of
+from experiments.grids.estimate import duration, estimate, operations
+from experiments.grids.on_ray import Options, check_reachable, check_room
+from experiments.grids.running import Share, run_side_by_side
+from experiments.grids.studies import study_jobs
+from experiments.grids.trials_table import Row, TrialsTable
 from experiments.sweeps import depths, tiny
-from experiments.sweeps.base import Sweep, jobs_of
-from experiments.trials_table import Row, TrialsTable
 from hvin_jax.training.workdir import is_locked, read_metrics
 
 
 def test_a_sweep_and_a_study_share_their_runs():
-    cells = cells_of("paper", "depths", [0, 1, 2])
-    of_study = {cell.job("paper", pathlib.Path("results/paper")).title for cell in cells}
+    of_study = study_jobs("paper", ["depths"], [0, 1, 2], pathlib.Path("results"))
     jobs = jobs_of(depths.get_config(), pathlib.Path("results"))
-    assert {job.title for job in jobs} == of_study
+    assert jobs == of_study
     assert {str(job.results) for job in jobs} == {"results/paper"}
     assert jobs[0].title == "vin-15-20-seed0"
-    assert jobs[-1].seeds == (2,)
+    assert jobs[-1].seed == 2
     with pytest.raises(ValueError, match="size 15 or 25, not 16"):
         depths.get_config("16")
 
@@ -45,18 +44,25 @@ def test_grids():
             {"model": ["gppn"], "depth": [20]},
         ],
         settings={"train.num_steps": 7},
+        variants={"one": {"model.latent_actions": 1}},
         seeds=(0, 1, 2),
-        seeds_per_device=2,
     )
     jobs = jobs_of(sweep, pathlib.Path("results"))
     assert [job.title for job in jobs[:3]] == [
-        "vin-15-20-optimizer.learning_rate=0.001-seed0,1",
-        "vin-15-20-optimizer.learning_rate=0.001-seed2",
-        "vin-15-20-optimizer.learning_rate=0.003-seed0,1",
+        "vin-15-20-optimizer.learning_rate=0.001-seed0",
+        "vin-15-20-optimizer.learning_rate=0.003-seed0",
+        "vin-15-40-optimizer.learning_rate=0.001-seed0",
     ]
-    assert len(jobs) == 10
-    config = jobs[2].load_config()
+    assert len(jobs) == 15
+    config = jobs[1].load_config()
     assert (config.optimizer.learning_rate, config.train.num_steps) == (3e-3, 7)
+    sweep.grids = [{"model": ["vin"], "depth": [20], "variant": ["", "one"]}]
+    plain, one, *_ = jobs_of(sweep, pathlib.Path("results"))
+    assert (plain.title, one.title) == ("vin-15-20-seed0", "vin-15-20-one-seed0")
+    assert one.load_config().model.latent_actions == 1
+    sweep.grids = [{"model": ["vin"], "depth": [20], "variant": ["two"]}]
+    with pytest.raises(ValueError, match="unknown variant 'two': expected one"):
+        jobs_of(sweep, pathlib.Path("results"))
     sweep.grids = [{"model": ["vin"]}]
     with pytest.raises(ValueError, match=r"no values for \{depth\}"):
         jobs_of(sweep, pathlib.Path("results"))
@@ -91,8 +97,8 @@ def test_estimates(tmp_path):
     other = tmp_path / "tiny" / f"{job.name}-seed7"
     other.mkdir(parents=True)
     (other / "result.json").write_text(json.dumps({"wall_seconds": 30.0, "steps": 300}))
-    job.folders[0].mkdir()
-    (job.folders[0] / "metrics.jsonl").write_text('{"step": 100, "loss": 1.0}\n')
+    job.folder.mkdir()
+    (job.folder / "metrics.jsonl").write_text('{"step": 100, "loss": 1.0}\n')
     measured = estimate(job, config, 300, cpus=2.0, gpus=0.0)
     assert (measured.steps, measured.seconds) == (200, pytest.approx(20.0))
     assert measured.source == "1 finished runs of it"
@@ -145,18 +151,18 @@ def test_dry_run(tmp_path):
     lines = out.splitlines()
     assert lines[0].startswith("quickstart-model.block_depth=2-seed0  to be done")
     assert "300 steps" in lines[0]
-    assert lines[4].startswith("4 trials on 1 CPUs each")
+    assert lines[4].startswith("4 runs on 1 CPUs each")
     assert not (tmp_path / "results").exists()
 
 
 def test_without_ray(tmp_path, monkeypatch):
     """The extra is missing: one sentence."""
-    monkeypatch.delitem(sys.modules, "experiments.on_ray")
-    monkeypatch.delattr(experiments, "on_ray")
+    monkeypatch.delitem(sys.modules, "experiments.grids.on_ray")
+    monkeypatch.delattr(experiments.grids, "on_ray")
     monkeypatch.setitem(sys.modules, "ray", None)
     jobs = jobs_of(tiny.get_config(), tmp_path)
     with pytest.raises(ImportError, match=r"need Ray Tune: pip install 'hvin_jax\[sweep\]'"):
-        run_parallel(jobs, {}, data_dir=tmp_path, cpus=1.0, gpus=0.0)
+        run_side_by_side(jobs, {}, Share())
 
 
 @pytest.fixture
@@ -215,7 +221,7 @@ def _listening(process):
 
 
 SWEEP = """
-from experiments.sweeps.base import Sweep
+from experiments.grids import Sweep
 
 def get_config():
     return Sweep(

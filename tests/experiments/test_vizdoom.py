@@ -9,7 +9,8 @@ from launching import ROOT, assert_same_outcome, run, start, wait_for
 from PIL import Image
 
 from experiments.configs import vizdoom_cpu, vizdoom_paper
-from experiments.studies import Cell, cells_of
+from experiments.grids.studies import study_jobs
+from experiments.launch.settings import depth_of
 from hvin_jax import load_planner
 from hvin_jax.report.runs import Group, Run
 from hvin_jax.report.tables import rates_table
@@ -168,6 +169,7 @@ def test_walk_on_a_map_of_ones_own(finished):
         ("vizdoom", [*TINY, "--config.data.mechanism=news"], "the agent moves by diffdrive"),
         ("vizdoom", [*TINY, "--config.loss.map_weight=-1.0"], "map_weight is -1.0"),
         ("vizdoom", [], "--config is missing"),
+        ("vizdoom", [f"--config={ROOT}/experiments/configs/quickstart.py"], "for mazes with a map"),
         ("vizdoom_walk", ["--run=gone"], "vizdoom_walk: gone: no perception there"),
         ("vizdoom_walk", ["--run=runs/tiny", "--out=walk.mov"], "does not end in .gif"),
         ("vizdoom_walk", ["--run=runs/tiny", "--map=gone.txt"], "there is no such file"),
@@ -183,12 +185,11 @@ def test_mistakes(finished, tmp_path, command, changes, message):
 
 
 def test_study():
-    cell = Cell("highway_vin", 15, 100, "views")
-    assert cell in cells_of("paper", "vizdoom")
-    assert cell in cells_of("cpu", "vizdoom")
-    job = cell.job("cpu", pathlib.Path("results"))
-    assert job.command == "vizdoom"
-    assert job.config == "experiments/configs/vizdoom_cpu.py:highway_vin-100"
+    for scale in ("paper", "cpu"):
+        jobs = {job.title: job for job in study_jobs(scale, ["vizdoom"], [0], pathlib.Path())}
+        job = jobs["highway_vin-15-100-views-seed0"]
+        assert job.command == "vizdoom"
+        assert job.load_config().name == f"vizdoom-{scale}-highway_vin-100"
     test = {"ranges": [{"low": 60, "high": 100, "count": 5, "success_rate": 0.5}]}
     group = Group("highway_vin", 15, 100, "views", (Run(None, {"test": test}),))
     row = rates_table([group], "success_rate", 15)[1]
@@ -199,10 +200,11 @@ def test_rows_of_the_paper():
     for model in ("vin", "gppn", "highway_network", "highway_vin"):
         for depth in vizdoom_paper.DEPTHS:
             config = vizdoom_paper.get_config(f"{model}-{depth}")
-            layers = config.model.get("depth") or config.model.num_blocks * config.model.block_depth
-            assert layers == depth
+            assert depth_of(config) == depth
             assert (config.data.size, config.data.train) == (15, 25000)
     assert vizdoom_cpu.get_config("gppn-40").model.hidden == 50
     assert vizdoom_cpu.get_config("vin-100").model.latent_actions == 40
-    with pytest.raises(ValueError, match="expected MODEL-DEPTH"):
-        vizdoom_paper.get_config("vin")
+    assert vizdoom_paper.get_config("vin-15-40") == vizdoom_paper.get_config("vin-40")
+    for cell in ("vin", "vin-25-40", ""):
+        with pytest.raises(ValueError, match=r"expected MODEL-DEPTH|mazes have size 15"):
+            vizdoom_paper.get_config(cell)

@@ -12,7 +12,7 @@ from hvin_jax.models import VIN, PlannerOutput
 from hvin_jax.models.perception import Perception, VisualPlanner, join_params, part_params
 from hvin_jax.tasks.doom.view_data import ViewData
 from hvin_jax.training.objective import Imitation
-from hvin_jax.training.visual import ViewCollator, freeze_perception, view_forward
+from hvin_jax.training.view_task import ViewCollator, freeze_perception, view_forward
 from hvin_jax.visual_planner import load_perception, make_perception, save_perception
 
 SIZE, ORIENTATIONS = (3, 4), 4

@@ -13,7 +13,7 @@ from hvin_jax.tasks.maze_data import ARRAYS, action_sets
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.tasks.shortest_paths import shortest_paths
 from hvin_jax.tasks.symmetries import symmetries
-from hvin_jax.training.step import random_symmetry
+from hvin_jax.training.maze_task import random_symmetry
 
 
 def make(mechanism, size, count):

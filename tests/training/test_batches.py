@@ -40,8 +40,6 @@ def test_bad_batches():
         devices.check_batch_size(12)
     with pytest.raises(ValueError, match="5 training examples do not fill a batch of 8"):
         batches.steps_per_epoch(5, 8)
-    with pytest.raises(ValueError, match="unknown way to feed data 'disk'"):
-        batches.choose_feed("disk")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import get_mechanism
-from hvin_jax.training.evaluation import (
-    training_arrays,
-)
+from hvin_jax.training.maze_task import training_arrays
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer, make_schedule, tree_norm
 
