@@ -1,10 +1,19 @@
 """Strict settings for every test: what a careless user would trip over should fail here first."""
 
 import os
+import pathlib
+import shutil
+import tempfile
 
 # The tests compile much and compute little. Without the compiler's last optimisations they take
 # half as long, the random numbers above all; read when JAX first touches a device.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+# Programs are compiled once for all processes of a session, those that tests start included.
+os.environ["JAX_COMPILATION_CACHE_DIR"] = (
+    f"{tempfile.gettempdir()}/hvin_jax-tests-"
+    f"{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+)
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 import jax
 import pytest
@@ -21,3 +30,28 @@ def x64():
     """Double precision, in which two ways to compute one thing agree to ten digits or more."""
     with jax.enable_x64(True):
         yield
+
+
+def pytest_configure_node(node):
+    """Is called for each worker; all of them know the session by one name."""
+    node.config.compiled = (
+        f"{tempfile.gettempdir()}/hvin_jax-tests-{node.workerinput['testrunuid']}"
+    )
+
+
+def pytest_sessionstart(session):
+    """Nobody else may put programs there."""
+    if _computes(session):
+        pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"]).mkdir(mode=0o700, exist_ok=True)
+
+
+def pytest_sessionfinish(session):
+    """Removes the compiled programs, when all workers are done."""
+    if not hasattr(session.config, "workerinput"):
+        own = os.environ["JAX_COMPILATION_CACHE_DIR"]
+        shutil.rmtree(getattr(session.config, "compiled", own), ignore_errors=True)
+
+
+def _computes(session):
+    """Whether tests run in this process, not in workers of it."""
+    return hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses")

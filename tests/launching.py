@@ -1,5 +1,6 @@
 """Runs the commands of `experiments` in processes of their own, on a tiny configuration."""
 
+import functools
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import sys
 import time
 
 import numpy as np
+from warm_start import WarmStarter
 
 ROOT = pathlib.Path(__file__).parents[1]
 TINY = (
@@ -34,30 +36,33 @@ TINY = (
 CLOCK = {"wall_seconds", "sittings"}
 
 
-def start(
-    command,
-    *arguments,
-    folder,
-    prefix=(),
-    package="experiments",
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    **environment,
-):
-    """Starts `python -m PACKAGE.COMMAND` in a folder; `prefix` is put before the command."""
+@functools.cache
+def _starter():
+    return WarmStarter()
+
+
+def start(command, *arguments, folder, prefix=(), package="experiments", log=None, **environment):
+    """Starts `python -m PACKAGE.COMMAND` in a folder.
+
+    Args:
+      command: which.
+      *arguments: of the command.
+      folder: where.
+      prefix: is put before the command, which is then started by itself, not by a fork.
+      package: of the command.
+      log: a file for what it prints, instead of pipes.
+      **environment: variables to set.
+    """
+    module = f"{package}.{command}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", **environment}
+    if not prefix and log is None:
+        return _starter().start(module, arguments, folder=folder, environment=environment)
     return subprocess.Popen(
-        [*prefix, sys.executable, "-m", f"{package}.{command}", *arguments],
+        [*prefix, sys.executable, "-m", module, *arguments],
         cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "PYTHONWARNINGS": "ignore",
-            "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            **environment,
-        },
-        stdout=stdout,
-        stderr=stderr,
+        env=environment,
+        stdout=log or subprocess.PIPE,
+        stderr=log or subprocess.PIPE,
         text=True,
     )
 

@@ -177,8 +177,7 @@ def start(tmp_path):
                 *arguments,
                 folder=tmp_path,
                 prefix=ISOLATED,
-                stdout=log,
-                stderr=log,
+                log=log,
                 PYTHONPATH=str(tmp_path),
             )
         started.append(process)
