@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# One for each version of Python: with another, the environment is made anew.
+VERSION := $(shell $(PYTHON) -c 'import sys; print("{}.{}".format(*sys.version_info))')
+STAMP := $(VENV)/.installed-$(VERSION)
 
-.PHONY: help install maze test lint format bench clean
+.PHONY: help install maze test quick lint format bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,13 +16,16 @@ install: $(STAMP)  ## make .venv with the package and its development tools
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "hvin_jax needs Python >= 3.11, but $(PYTHON) is $$($(PYTHON) --version); try: make PYTHON=python3.12" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,vizdoom,sweep]'
 	@touch $@
 
 maze: $(STAMP)  ## train, test and draw a small highway VIN: runs/quickstart
 	$(BIN)/python -m experiments.maze --config=experiments/configs/quickstart.py
 	@echo; echo "Plan on a map of your own: $(BIN)/python -m experiments.plan --map=FILE"
+
+quick: $(STAMP)  ## the tests of a minute: no engine, no processes, nothing slow
+	$(BIN)/python -m pytest -m 'not (engine or processes or slow)'
 
 test: lint  ## the linter, the type checker and the whole test suite
 	$(BIN)/python -m pytest

@@ -1,6 +1,7 @@
 """Highway value iteration networks in JAX and Flax."""
 
 from hvin_jax import models
+from hvin_jax._version import __version__
 from hvin_jax.planner import (
     Plan,
     Planner,
@@ -24,8 +25,6 @@ from hvin_jax.planning import (
     value_iteration,
 )
 
-__version__ = "0.1.0"
-
 __all__ = [
     "MDP",
     "ConvMDP",
@@ -35,6 +34,7 @@ __all__ = [
     "Planner",
     "Policy",
     "TabularMDP",
+    "__version__",
     "bellman_expectation",
     "bellman_optimality",
     "highway_operator",

@@ -1,0 +1,3 @@
+"""The version, here alone."""
+
+__version__ = "0.2.0"
