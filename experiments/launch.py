@@ -25,9 +25,9 @@ from hvin_jax.report.cards import card_text
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
 from hvin_jax.report.results import environment, git_commit, scores_dict, spl_ranges
-from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
+from hvin_jax.tasks.drawing import mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
-from hvin_jax.tasks.measures import start_states
+from hvin_jax.tasks.measures import farthest_start, start_states
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.training import batches, devices, hosts, loop, workdir
 from hvin_jax.training.checkpoints import Best, Checkpoints, Snapshot

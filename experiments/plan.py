@@ -15,7 +15,7 @@ from absl import app, flags
 
 from experiments.console import quiet_libraries
 from hvin_jax.planner import Planner, load_planner, shipped_planner_for, shipped_planners
-from hvin_jax.report.plans import plan_figure, plan_sentence
+from hvin_jax.report.plans import plan_figure
 from hvin_jax.tasks.drawing import save_figure
 from hvin_jax.tasks.own_maps import OwnMap, read_map, to_text
 
@@ -58,7 +58,7 @@ def _plan() -> bool:
     plan = planner.plan(own_map.maze, goal, start)
     shown = OwnMap(own_map.maze, plan.start[:2], plan.goal[:2])
     print(to_text(shown, path=plan.path))
-    print(plan_sentence(plan))
+    print(plan.summary())
     if _OUT.value:
         figure = plan_figure(plan, own_map.maze, mechanism=planner.mechanism)
         save_figure(figure, _OUT.value)

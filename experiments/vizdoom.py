@@ -26,7 +26,12 @@ from ml_collections import ConfigDict
 
 from experiments import command, launch
 from experiments.data import configured_views
-from hvin_jax.models.perception import VisualPlanner, join_params, part_params
+from hvin_jax.models.perception import (
+    VisualModel,
+    join_params,
+    make_perception,
+    part_params,
+)
 from hvin_jax.report.doom import map_figure, views_figure
 from hvin_jax.tasks.doom.camera import VIEW_SHAPE
 from hvin_jax.tasks.doom.view_data import ViewData, load_view_data
@@ -38,7 +43,6 @@ from hvin_jax.training.visual import ViewCollator, freeze_perception, view_array
 from hvin_jax.visual_planner import (
     load_perception,
     load_visual_planner,
-    make_perception,
     save_perception,
 )
 
@@ -74,7 +78,7 @@ def make_task(config: ConfigDict, data: ViewData) -> launch.Task:
     """Planning on maps that are predicted from views."""
     fields = {k: v for k, v in config.perception.items() if k not in _TRAINING}
     planner = launch.model_of(config, data.mazes.mechanism)
-    model = VisualPlanner(make_perception(fields), planner)
+    model = VisualModel(make_perception(fields), planner)
     goal = (*data.mazes.train.size, planner.num_orientations)
     seeing = _pretrained(config.perception.weights, fields)
     planning = launch.first_weights(config, data.mazes.mechanism)

@@ -1,17 +1,28 @@
-"""The four planners of the paper as Flax modules, with one call signature."""
+"""The four planners of the paper as Flax modules, with one call signature, and perception."""
 
-import dataclasses
-import difflib
 from typing import Any
 
 from flax import linen as nn
 
+from hvin_jax.models._build import build
 from hvin_jax.models.gppn import GPPN
 from hvin_jax.models.highway import HighwayNetwork, HighwayVIN
 from hvin_jax.models.layers import PlannerOutput
+from hvin_jax.models.perception import Perception, VisualModel, make_perception
 from hvin_jax.models.vin import VIN
 
-__all__ = ["GPPN", "MODELS", "VIN", "HighwayNetwork", "HighwayVIN", "PlannerOutput", "make_model"]
+__all__ = [
+    "GPPN",
+    "MODELS",
+    "VIN",
+    "HighwayNetwork",
+    "HighwayVIN",
+    "Perception",
+    "PlannerOutput",
+    "VisualModel",
+    "make_model",
+    "make_perception",
+]
 
 # What configurations and files call them.
 MODELS: dict[str, type[nn.Module]] = {
@@ -34,11 +45,4 @@ def make_model(kind: str, **settings: Any) -> Any:
     """
     if kind not in MODELS:
         raise ValueError(f"unknown model {kind!r}: expected one of {', '.join(MODELS)}")
-    inherited = {"parent", "name"}
-    known = {field.name for field in dataclasses.fields(MODELS[kind])} - inherited
-    for name in settings:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"a {kind} has no setting {name!r}{hint}")
-    return MODELS[kind](**settings)
+    return build(MODELS[kind], settings, name=f"a {kind}")

@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hvin_jax.planner import Planner
-from hvin_jax.tasks.drawing import draw_maze, draw_values, farthest_start
+from hvin_jax.tasks.drawing import draw_maze, draw_values
 from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
+from hvin_jax.tasks.measures import farthest_start
 
 
 def value_maps_figure(planners: Mapping[str, Planner], data: MazeData) -> Figure:

@@ -16,10 +16,11 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from hvin_jax._files import atomic_write
-from hvin_jax.tasks import shapes
-from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
+from hvin_jax.tasks import _shapes
+from hvin_jax.tasks.maze_data import MazeData
+from hvin_jax.tasks.measures import farthest_start
 from hvin_jax.tasks.mechanisms import COMPASS, Mechanism
-from hvin_jax.tasks.rollouts import follow
+from hvin_jax.tasks.rollouts import path_of
 
 State = Sequence[int]  # (row, column) or (row, column, orientation)
 
@@ -55,13 +56,13 @@ def draw_maze(
         points = path[:, 1::-1].astype(float)  # x, y
         moves = (np.diff(points, axis=0) != 0).any(axis=1)
         ends = list(zip(points[:-1][moves], points[1:][moves], strict=True))
-        outlines = [shapes.segment(first, last, width=0.26) for first, last in ends]
+        outlines = [_shapes.segment(first, last, width=0.26) for first, last in ends]
         colours = _PATH_COLOURS(np.linspace(0.05, 0.82, max(len(ends), 1)))
         axes.add_collection(PolyCollection(outlines, facecolors=colours, linewidths=0, zorder=2))
     if start is not None:
-        _mark(axes, start, mechanism, colour=_START, otherwise=shapes.disc(0.36))
+        _mark(axes, start, mechanism, colour=_START, otherwise=_shapes.disc(0.36))
     if goal is not None:
-        _mark(axes, goal, mechanism, colour=_GOAL, otherwise=shapes.star(0.52))
+        _mark(axes, goal, mechanism, colour=_GOAL, otherwise=_shapes.star(0.52))
 
 
 def draw_policy(
@@ -157,7 +158,7 @@ def value_figure(
         if policy is not None:
             draw_policy(axes, policy, maze, mechanism=mechanism, orientation=orientation)
         if goal is not None and (len(goal) == 2 or goal[2] == orientation):
-            _mark(axes, goal, mechanism, colour=_GOAL, otherwise=shapes.star(0.52))
+            _mark(axes, goal, mechanism, colour=_GOAL, otherwise=_shapes.star(0.52))
         value_axes.append(axes)
     bar = figure.colorbar(axes.images[-1], ax=value_axes, aspect=30, pad=0.02)
     bar.outline.set_visible(False)
@@ -199,7 +200,7 @@ def mazes_figure(
         goal = tuple(data.goal[index].tolist())
         maze, mechanism = data.maze[index], data.mechanism
         actions = data.label[index] if policy is None else policy[index]
-        path = follow(actions, maze, start, goal, mechanism=mechanism)
+        path = path_of(actions, maze, start, goal, mechanism=mechanism)
         draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
         shortest = f"shortest path {data.spl[index][start]}"
         if policy is None:
@@ -210,13 +211,6 @@ def mazes_figure(
     if title:
         figure.suptitle(title, color=_INK, fontsize=13)
     return figure
-
-
-def farthest_start(spl: np.ndarray) -> tuple[int, int, int]:
-    """The first of the states that are farthest from the goal, by their SPL `[H, W, O]`."""
-    reachable = np.where(spl == UNREACHABLE, 0, spl)
-    row, column, orientation = np.unravel_index(reachable.argmax(), spl.shape)
-    return int(row), int(column), int(orientation)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
@@ -243,10 +237,10 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
 def _action_sign(mechanism: Mechanism, orientation: int, action: int) -> np.ndarray:
     rows, columns, new = mechanism.moves[orientation][action]
     if rows or columns:
-        return shapes.turned(shapes.arrow(0.72), (rows, columns))
+        return _shapes.turned(_shapes.arrow(0.72), (rows, columns))
     faced, facing = (COMPASS.get(mechanism.orientations[o], (-1, 0)) for o in (orientation, new))
     clockwise = facing == (faced[1], -faced[0])
-    return shapes.turned(shapes.bent_arrow(0.56, clockwise=clockwise), faced)
+    return _shapes.turned(_shapes.bent_arrow(0.56, clockwise=clockwise), faced)
 
 
 def _mark(
@@ -260,7 +254,7 @@ def _mark(
     outline = otherwise
     if len(state) == 3 and mechanism is not None:
         towards = COMPASS.get(mechanism.orientations[state[2]])
-        outline = shapes.turned(shapes.pointer(0.46), towards) if towards else otherwise
+        outline = _shapes.turned(_shapes.pointer(0.46), towards) if towards else otherwise
     axes.add_collection(
         PolyCollection(
             [outline + np.array([state[1], state[0]])],

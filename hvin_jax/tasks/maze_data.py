@@ -51,9 +51,10 @@ class MazeData:
         """`(H, W)`."""
         return self.maze.shape[1], self.maze.shape[2]
 
-    def goal_map(self) -> np.ndarray:
+    def goal_maps(self) -> np.ndarray:
         """One-hot goals, uint8 `[n, H, W, O]`: the planner's input besides `maze`."""
-        return goal_map(self.goal, size=self.size, num_orientations=self.mechanism.num_orientations)
+        orientations = self.mechanism.num_orientations
+        return goal_maps(self.goal, size=self.size, num_orientations=orientations)
 
 
 ARRAYS = tuple(field.name for field in dataclasses.fields(MazeData) if field.name != "mechanism")
@@ -83,20 +84,24 @@ class MazeSplits:
         return self.train.mechanism
 
 
-def goal_map(goal: np.ndarray, *, size: tuple[int, int], num_orientations: int) -> np.ndarray:
+def goal_maps(goal: Any, *, size: tuple[int, ...], num_orientations: int) -> Any:
     """One-hot maps of goals.
 
     Args:
-      goal: int `[n, 3]`, (row, column, orientation).
+      goal: int `[n, 3]`, (row, column, orientation); a numpy or JAX array, traced ones included.
       size: `(H, W)`.
       num_orientations: `O`.
 
     Returns:
-      uint8 `[n, H, W, O]`.
+      uint8 `[n, H, W, O]`, of the same kind.
     """
-    result = np.zeros((len(goal), *size, num_orientations), dtype=np.uint8)
-    result[np.arange(len(goal)), goal[:, 0], goal[:, 1], goal[:, 2]] = 1
-    return result
+    height, width = size
+    row, column, orientation = (goal[:, axis].astype(np.int32) for axis in range(3))
+    place = (row * width + column) * num_orientations + orientation
+    # Compared rather than indexed: that is the same expression for both kinds of array.
+    states = np.arange(height * width * num_orientations, dtype=np.int32)
+    maps = (place[:, None] == states[None]).astype(np.uint8)
+    return maps.reshape(goal.shape[0], height, width, num_orientations)
 
 
 def find_fault(

@@ -15,6 +15,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from hvin_jax.models import PlannerOutput
+from hvin_jax.tasks.maze_data import goal_maps
 from hvin_jax.tasks.symmetries import Symmetries
 from hvin_jax.training.objective import Batch, LossSums
 from hvin_jax.training.optimizers import tree_norm
@@ -212,7 +213,7 @@ def maze_forward(model: Any) -> Forward:
         return model.apply(
             params,
             maze,
-            goal_maps(batch["goal"], maze.shape[1:], model.num_orientations),
+            goal_maps(batch["goal"], size=maze.shape[1:], num_orientations=model.num_orientations),
             train=key is not None,
             example_index=example_index,
             rngs=None if key is None else {"exploration": key},
@@ -230,13 +231,3 @@ def random_symmetry(symmetries: Symmetries) -> Augment:
         return symmetries.transform(batch, which)
 
     return augment
-
-
-def goal_maps(goal: jax.Array, size: tuple[int, ...], num_orientations: int) -> jax.Array:
-    """One-hot maps `[B, H, W, O]` of goals `[B, 3]`: (row, column, orientation)."""
-    shape = (*size, num_orientations)
-    place = jnp.zeros(goal.shape[0], jnp.int32)
-    for axis, length in enumerate(shape):
-        place = place * length + goal[:, axis]
-    flat = jax.nn.one_hot(place, shape[0] * shape[1] * shape[2])
-    return flat.reshape(goal.shape[0], *shape)

@@ -9,14 +9,15 @@ import numpy as np
 import optax
 
 from hvin_jax.models import PlannerOutput
-from hvin_jax.models.perception import VisualPlanner
-from hvin_jax.tasks.doom.compaction import expand
+from hvin_jax.models.perception import VisualModel
+from hvin_jax.tasks.doom import expand
 from hvin_jax.tasks.doom.view_data import ViewData
+from hvin_jax.tasks.maze_data import goal_maps
 from hvin_jax.training.devices import own_devices, split
 from hvin_jax.training.evaluation import planner_arrays, training_arrays
 from hvin_jax.training.objective import Batch
 from hvin_jax.training.state import Params
-from hvin_jax.training.step import Forward, goal_maps
+from hvin_jax.training.step import Forward
 
 # How perception learns: from everything; from the map alone; not at all.
 LEARNING = ("joint", "map", "frozen")
@@ -84,7 +85,7 @@ def view_arrays(data: ViewData, name: str, *, labels: bool) -> dict[str, np.ndar
 
 
 def view_forward(
-    model: VisualPlanner, *, learning: str = "joint", true_map_steps: int = 0
+    model: VisualModel, *, learning: str = "joint", true_map_steps: int = 0
 ) -> Forward:
     """Applies a visual planner to batches of views.
 
@@ -119,7 +120,11 @@ def view_forward(
             params,
             batch["views"],
             index,
-            goal_maps(batch["goal"], index.shape[1:3], model.planner.num_orientations),
+            goal_maps(
+                batch["goal"],
+                size=index.shape[1:3],
+                num_orientations=model.planner.num_orientations,
+            ),
             train=key is not None,
             given_map=None if is_given is None else batch["maze"],
             is_given=is_given,

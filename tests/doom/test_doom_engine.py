@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from doom_helpers import free_distance, small_levels
 
-from hvin_jax.tasks.doom import orphans
+from hvin_jax.tasks.doom import MissingExtraError, _orphans
+from hvin_jax.tasks.doom._compaction import Tables, compact, expand
 from hvin_jax.tasks.doom.camera import DIRECTIONS, maze_views, shrink
-from hvin_jax.tasks.doom.compaction import Tables, compact, expand
-from hvin_jax.tasks.doom.engine import Engine, EngineError, MissingExtraError, Pose, check_pose
+from hvin_jax.tasks.doom.engine import Engine, EngineError, Pose, check_pose
 from hvin_jax.tasks.doom.levels import ANGLES, cell_centre, draw_looks
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
@@ -159,7 +159,7 @@ def test_close_leaves_nothing(levels):
         folder, memory = engine.folder, _memory_of(engine.folder)
         assert engine.pids
         assert len(memory) == 3
-    assert orphans.engine_pids(folder) == []
+    assert _orphans.engine_pids(folder) == []
     assert not folder.exists()
     assert not any(path.exists() for path in memory)
 
@@ -189,17 +189,17 @@ def test_orphans_are_cleared(levels, tmp_path, monkeypatch):
     folder = pathlib.Path(process.stdout.readline().strip())
     memory = _memory_of(folder)
     assert len(memory) == 3
-    orphans.clear_orphans()
-    assert orphans.engine_pids(folder)  # its owner lives
+    _orphans.clear_orphans()
+    assert _orphans.engine_pids(folder)  # its owner lives
     process.kill()
     process.wait()
     process.stdout.close()
-    assert orphans.engine_pids(folder)
-    orphans.clear_orphans()
+    assert _orphans.engine_pids(folder)
+    _orphans.clear_orphans()
     end = time.monotonic() + 10
-    while orphans.engine_pids(folder) and time.monotonic() < end:
+    while _orphans.engine_pids(folder) and time.monotonic() < end:
         time.sleep(0.01)
-    assert not orphans.engine_pids(folder)
+    assert not _orphans.engine_pids(folder)
     assert not folder.exists()
     assert not any(path.exists() for path in memory)
 
@@ -207,7 +207,10 @@ def test_orphans_are_cleared(levels, tmp_path, monkeypatch):
 def test_missing_extra(monkeypatch, levels):
     _, wad, names = levels
     monkeypatch.setitem(sys.modules, "vizdoom", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hvin_jax\[vizdoom\]'$"):
+    with pytest.raises(
+        MissingExtraError,
+        match=r"^the Doom engine needs vizdoom: pip install 'hvin_jax\[vizdoom\]'$",
+    ):
         Engine(wad, first_map=names[0])
 
 

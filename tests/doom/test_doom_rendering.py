@@ -11,13 +11,13 @@ import pytest
 from doom_helpers import assert_same, small_mazes
 from launching import run, start
 
-from hvin_jax.tasks.doom import orphans
-from hvin_jax.tasks.doom.compaction import expand
+from hvin_jax.tasks._npz import MazeFileError
+from hvin_jax.tasks.doom import _orphans
+from hvin_jax.tasks.doom._compaction import expand
 from hvin_jax.tasks.doom.engine import EngineError
 from hvin_jax.tasks.doom.levels import draw_looks
 from hvin_jax.tasks.doom.rendering import render_mazes
 from hvin_jax.tasks.doom.view_data import IncompleteError, load_view_data
-from hvin_jax.tasks.npz import MazeFileError
 
 COUNT = 10
 VIEWS = ("--size=7", "--train=200", "--valid=10", "--test=10", "--shard=10", "--workers=2")
@@ -49,7 +49,7 @@ def _owners(place):
 
 
 def _engines(place):
-    return {pid for folder in place.glob("hvin_doom-*") for pid in orphans.engine_pids(folder)}
+    return {pid for folder in place.glob("hvin_doom-*") for pid in _orphans.engine_pids(folder)}
 
 
 def _memory(place):
@@ -243,9 +243,7 @@ def test_without_the_engine(made, tmp_path):
         PYTHONPATH=f"{tmp_path}{os.pathsep}{pathlib.Path(__file__).parents[2]}",
     )
     assert code == 1
-    assert err == (
-        "make_views: the Doom engine is not installed: pip install 'hvin_jax[vizdoom]'\n"
-    )
+    assert err == ("make_views: the Doom engine needs vizdoom: pip install 'hvin_jax[vizdoom]'\n")
     assert not (tmp_path / "none").exists()
 
 

@@ -9,8 +9,8 @@ from hvin_jax.report.walks import Film
 from hvin_jax.tasks.doom.engine import Engine, Pose
 from hvin_jax.tasks.doom.levels import cell_centre
 from hvin_jax.tasks.doom.walking import state_of, walk
-from hvin_jax.tasks.drawing import farthest_start
-from hvin_jax.tasks.rollouts import follow
+from hvin_jax.tasks.measures import farthest_start
+from hvin_jax.tasks.rollouts import path_of
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_optimal_policy_arrives(levels, engine, k):
     assert result.reached
     assert not result.bumped
     assert result.length == data.spl[k][start]
-    expected = follow(data.label[k], data.maze[k], start, goal, mechanism=data.mechanism)
+    expected = path_of(data.label[k], data.maze[k], start, goal, mechanism=data.mechanism)
     np.testing.assert_array_equal(result.states, expected)
     # By its own account the engine is where the walk says it is, at the centre of the goal's cell.
     assert np.abs(np.array(engine.pose[:2]) - cell_centre(*goal[:2], 7)).max() < 1

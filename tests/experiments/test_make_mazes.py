@@ -99,7 +99,7 @@ def test_mistakes_end_with_a_sentence(tmp_path, arguments, message):
 def test_a_full_disk(tmp_path):
     """The temporary file is a link to a device that is always full."""
     script = (
-        "import os, sys; from hvin_jax.tasks import npz\n"
+        "import os, sys; from hvin_jax.tasks import _npz\n"
         "npz.open = lambda path, mode: open('/dev/full', mode)\n"
         "from experiments import make_mazes; make_mazes._check_writable = lambda path: None\n"
         "from absl import app; app.run(make_mazes.main)\n"

@@ -9,11 +9,17 @@ import optax
 import pytest
 
 from hvin_jax.models import VIN, PlannerOutput
-from hvin_jax.models.perception import Perception, VisualPlanner, join_params, part_params
+from hvin_jax.models.perception import (
+    Perception,
+    VisualModel,
+    join_params,
+    make_perception,
+    part_params,
+)
 from hvin_jax.tasks.doom.view_data import ViewData
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.visual import ViewCollator, freeze_perception, view_forward
-from hvin_jax.visual_planner import load_perception, make_perception, save_perception
+from hvin_jax.visual_planner import load_perception, save_perception
 
 SIZE, ORIENTATIONS = (3, 4), 4
 
@@ -21,7 +27,7 @@ SIZE, ORIENTATIONS = (3, 4), 4
 @pytest.fixture(scope="module")
 def model():
     planner = VIN(depth=2, latent_actions=3, hidden=4, kernel_size=3)
-    return VisualPlanner(Perception(channels=(4, 6), features=5, hidden=7), planner)
+    return VisualModel(Perception(channels=(4, 6), features=5, hidden=7), planner)
 
 
 @pytest.fixture(scope="module")

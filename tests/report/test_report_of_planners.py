@@ -46,7 +46,7 @@ def test_as_counted_by_hand(mazes, kind):
     output = planner.model.apply(
         planner.params,
         mazes.maze,
-        mazes.goal_map(),
+        mazes.goal_maps(),
         train=True,
         diagnostics=True,
         rngs={"exploration": jax.random.split(jax.random.key(3), 1)[0]},

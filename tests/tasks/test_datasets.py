@@ -79,7 +79,7 @@ def test_empty_splits_and_parts():
     part = mazes.train[1:3]
     np.testing.assert_array_equal(part.label, mazes.train.label[1:3])
     assert len(part) == 2
-    assert part.goal_map().shape == (2, 9, 9, 4)
+    assert part.goal_maps().shape == (2, 9, 9, 4)
 
 
 def test_progress_adds_up():

@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from hvin_jax.tasks import drawing, shapes
+from hvin_jax.tasks import _shapes, drawing
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import MECHANISMS
@@ -87,13 +87,14 @@ def test_values_and_arrows(figure, own):
 
 
 def test_signs_point_where_they_should():
-    tip = shapes.arrow(1.0)[0]
+    tip = _shapes.arrow(1.0)[0]
     assert tip.tolist() == [0, -0.5]
     for towards, expected in (((-1, 0), (0, -0.5)), ((0, 1), (0.5, 0)), ((1, 0), (0, 0.5))):
-        assert shapes.turned(shapes.arrow(1.0), towards)[0] == pytest.approx(expected, abs=1e-9)
-    assert shapes.turned(shapes.arrow(1.0), (1, -1))[0] == pytest.approx((-0.354, 0.354), abs=1e-3)
+        assert _shapes.turned(_shapes.arrow(1.0), towards)[0] == pytest.approx(expected, abs=1e-9)
+    diagonal = _shapes.turned(_shapes.arrow(1.0), (1, -1))[0]
+    assert diagonal == pytest.approx((-0.354, 0.354), abs=1e-3)
     # The tip of a bent arrow is its farthest point to the right, or to the left.
-    right, left = (shapes.bent_arrow(1.0, clockwise=clockwise) for clockwise in (True, False))
+    right, left = (_shapes.bent_arrow(1.0, clockwise=clockwise) for clockwise in (True, False))
     assert right[:, 0].argmax() == left[:, 0].argmin() == 10
     ahead, turn_right, turn_left = (
         drawing._action_sign(MECHANISMS["diffdrive"], 1, action) for action in range(3)

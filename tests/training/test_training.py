@@ -12,6 +12,7 @@ from jax.sharding import AxisType, PartitionSpec
 from hvin_jax.models import VIN, HighwayVIN
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.maze_data import goal_maps
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training import devices
 from hvin_jax.training.evaluation import (
@@ -23,7 +24,7 @@ from hvin_jax.training.evaluation import (
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.state import create_state
-from hvin_jax.training.step import goal_maps, make_eval_step, make_train_step, maze_forward
+from hvin_jax.training.step import make_eval_step, make_train_step, maze_forward
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def _model(**changes):
 
 
 def _state(model, mazes, optimizer, seed=0, nudge=0.01):
-    maps = goal_maps(jnp.asarray(mazes.goal), mazes.size, 4)
+    maps = goal_maps(jnp.asarray(mazes.goal), size=mazes.size, num_orientations=4)
     params_key, noise_key = jax.random.split(jax.random.key(seed))
     params = model.init(params_key, jnp.asarray(mazes.maze), maps, train=False)
     # The kernel of the values starts at zero, which would hide the noise from the first step.
