@@ -1,7 +1,6 @@
 """The mazes and views of a configuration: read from a file, or made once and kept."""
 
 import pathlib
-import re
 import sys
 from collections.abc import Mapping
 
@@ -135,11 +134,3 @@ def configured_views(data: ConfigDict, folder: pathlib.Path) -> ViewData:
             path, size=(data.size, data.size), counts=counts, seed=data.seed, workers=workers
         )
         return load_view_data(path)
-
-
-def parse_size(text: str) -> tuple[int, int]:
-    """Rows and columns from the flag `--size` of the commands that make data."""
-    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text)
-    if not match:
-        raise ValueError(f"--size={text} is neither a side, such as 15, nor ROWSxCOLUMNS")
-    return int(match[1]), int(match[2] or match[1])

@@ -19,7 +19,8 @@ import time
 
 from absl import app, flags
 
-from experiments.data import make_views, parse_size
+from experiments.data import make_views
+from hvin_jax.cli.mazes import parse_size
 from hvin_jax.tasks.doom import EngineError, MissingExtraError
 from hvin_jax.tasks.doom.view_data import SHARD, load_view_data
 from hvin_jax.training.devices import usable_cores
