@@ -31,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     parser = Parser(prog="hvin", description=_ABOUT)
     version = f"hvin_jax {hvin_jax.__version__}"
-    parser.add_argument("--version", action="version", version=version, help="show the version and exit")
+    parser.add_argument(
+        "--version", action="version", version=version, help="show the version and exit"
+    )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for command in (plan, mazes):
         command.add_parser(commands)
