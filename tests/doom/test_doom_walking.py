@@ -29,6 +29,7 @@ def _task(data, k):
     return farthest_start(data.spl[k]), tuple(int(x) for x in data.goal[k])
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_optimal_policy_arrives(levels, engine, k):
     data, _, names = levels
@@ -46,6 +47,7 @@ def test_optimal_policy_arrives(levels, engine, k):
     assert np.abs(np.diff(result.track, axis=0)).max() < 17
 
 
+@pytest.mark.engine
 def test_a_wall_stops_it(levels, engine):
     data, _, names = levels
     engine.open_level(names[0])
@@ -58,6 +60,7 @@ def test_a_wall_stops_it(levels, engine):
     assert data.maze[0][row, column]  # it did not get into the wall
 
 
+@pytest.mark.engine
 def test_circles_end(levels, engine):
     data, _, names = levels
     engine.open_level(names[0])
@@ -75,6 +78,7 @@ def test_states_of_poses():
     assert state_of(Pose(100, 170, 359.9), 3) == (0, 1, 1)
 
 
+@pytest.mark.engine
 def test_film(levels, engine, tmp_path):
     data, _, names = levels
     engine.open_level(names[1])
