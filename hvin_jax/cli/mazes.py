@@ -16,7 +16,6 @@ from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import MECHANISMS, get_mechanism
-from hvin_jax.training.devices import usable_cores
 
 _ABOUT = """\
 Makes a data set of distinct mazes with shortest paths and optimal actions.
@@ -87,8 +86,7 @@ def add_parser(commands: Any) -> None:
         "--workers",
         metavar="N",
         type=at_least(1),
-        default=usable_cores(),
-        help="Number of processes that make mazes, by default %(default)s, one for each core.",
+        help="Number of processes that make mazes, by default one for each core.",
     )
     parser.set_defaults(run=_run, parser=parser)
 
@@ -111,7 +109,7 @@ def _run(arguments: argparse.Namespace) -> int:
             mechanism=get_mechanism(arguments.mechanism),
             **counts,
             seed=arguments.seed,
-            workers=arguments.workers,
+            workers=arguments.workers or _cores(),
             progress=progress,
         )
     save_mazes(arguments.out, mazes, file_format=arguments.format)
@@ -125,6 +123,12 @@ def _run(arguments: argparse.Namespace) -> int:
         save_figure(mazes_figure(largest[:12], title=what), arguments.preview)
         print(f"{arguments.preview}: {min(12, len(largest))} of them")
     return 0
+
+
+def _cores() -> int:
+    from hvin_jax.training.devices import usable_cores  # here, since training brings much along
+
+    return usable_cores()
 
 
 def parse_size(text: str) -> tuple[int, int]:

@@ -95,6 +95,8 @@ def goal_maps(goal: Any, *, size: tuple[int, ...], num_orientations: int) -> Any
     Returns:
       uint8 `[n, H, W, O]`, of the same kind.
     """
+    if goal.ndim != 2 or goal.shape[1] != 3:
+        raise ValueError(f"goal has shape {goal.shape}, expected [n, 3]: row, column, orientation")
     height, width = size
     row, column, orientation = (goal[:, axis].astype(np.int32) for axis in range(3))
     place = (row * width + column) * num_orientations + orientation

@@ -139,6 +139,8 @@ def test_goal_maps_of_traced_and_narrow_goals(x64, dtype):
     assert make(goal).ravel().argmax() == 895
     np.testing.assert_array_equal(jax.jit(make)(goal), make(goal))
     assert make(goal[:0]).shape == (0, 15, 15, 4)
+    with pytest.raises(ValueError, match=r"goal has shape \(3,\), expected \[n, 3\]"):
+        make(goal[0])
 
 
 @pytest.mark.parametrize(
