@@ -20,9 +20,9 @@ import time
 from absl import flags
 
 from experiments.launch.exits import INTERRUPTED, readable_errors, run_main
-from experiments.launch.mazes import parse_size
 from experiments.launch.views import make_views
-from hvin_jax.tasks.doom.engine import EngineError, MissingExtraError
+from hvin_jax.cli.mazes import parse_size
+from hvin_jax.tasks.doom import EngineError, MissingExtraError
 from hvin_jax.tasks.doom.view_data import SHARD, load_view_data
 from hvin_jax.training.devices import usable_cores
 

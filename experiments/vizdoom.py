@@ -29,7 +29,7 @@ from experiments.launch import command
 from experiments.launch.exits import run_main
 from experiments.launch.settings import model_of, recipe_of
 from experiments.launch.views import check_views, configured_views
-from hvin_jax.models.perception import VisualPlanner
+from hvin_jax.models.perception import VisualModel, make_perception
 from hvin_jax.report.doom import map_figure, views_figure
 from hvin_jax.report.pictures import PICTURES, draw_run
 from hvin_jax.tasks.doom.view_data import ViewData, load_view_data
@@ -45,7 +45,7 @@ from hvin_jax.training.view_task import (
     view_split,
     view_task,
 )
-from hvin_jax.visual_planner import load_visual_planner, make_perception
+from hvin_jax.visual_planner import load_visual_planner
 
 # Its flags are this command's, so that --help lists them.
 flags.adopt_module_key_flags(command)
@@ -63,7 +63,7 @@ def main() -> None:
         _check(config)
         recipe = recipe_of(config)
         fields = {k: v for k, v in config.perception.items() if k not in _TRAINING}
-        model = VisualPlanner(make_perception(fields), model_of(config))
+        model = VisualModel(make_perception(fields), model_of(config))
         mechanism = get_mechanism(config.data.mechanism)
         weights = first_weights(config.train.weights, model.planner, mechanism)
         seen = first_perception(config.perception.weights, model.perception)

@@ -20,18 +20,18 @@ from absl import flags
 from experiments.launch.exits import readable_errors, run_main
 from hvin_jax.report.walks import Film
 from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.doom import MissingExtraError, compact, expand
 from hvin_jax.tasks.doom.camera import maze_views
-from hvin_jax.tasks.doom.compaction import compact, expand
-from hvin_jax.tasks.doom.engine import Engine, EngineError, MissingExtraError
+from hvin_jax.tasks.doom.engine import Engine, EngineError
 from hvin_jax.tasks.doom.levels import Look, draw_looks, write_levels
 from hvin_jax.tasks.doom.walking import Walk, walk
-from hvin_jax.tasks.drawing import farthest_start
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import UNREACHABLE
+from hvin_jax.tasks.measures import farthest_start
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.tasks.own_maps import read_map
 from hvin_jax.tasks.shortest_paths import shortest_paths
-from hvin_jax.visual_planner import SeeingPlanner, load_visual_planner
+from hvin_jax.visual_planner import VisualPlanner, load_visual_planner
 
 _RUN = flags.DEFINE_string("run", None, "Folder of a finished run from views.", required=True)
 _MAP = flags.DEFINE_string("map", None, "A drawing with S and G; by default new mazes are drawn.")
@@ -69,7 +69,7 @@ def _walk_all() -> bool:
 
 
 def _walk_one(
-    trained: SeeingPlanner, maze: np.ndarray, start: State, goal: State, look: Look, out: str
+    trained: VisualPlanner, maze: np.ndarray, start: State, goal: State, look: Look, out: str
 ) -> Walk:
     with tempfile.TemporaryDirectory() as folder:
         wad = pathlib.Path(folder) / "level.wad"

@@ -1,9 +1,9 @@
 """Highway value iteration networks in JAX and Flax."""
 
-from hvin_jax import models
+from hvin_jax import models, tasks
 from hvin_jax._version import __version__
+from hvin_jax.plan import Plan
 from hvin_jax.planner import (
-    Plan,
     Planner,
     load_planner,
     save_planner,
@@ -45,5 +45,6 @@ __all__ = [
     "shipped_planner_for",
     "shipped_planners",
     "smax",
+    "tasks",
     "value_iteration",
 ]

@@ -4,69 +4,31 @@ A planner is a folder of two files:
 
     planner.json   what it is: mechanism, kind and settings of the model, and a card about its
                    training (configuration, data, scores)
-    weights.npz    its parameters, one array each; nested names are joined by "/"
+    weights.npz    its parameters, see `hvin_jax._saved`; a planner can use those of one beside it
 
 A run also writes `CARD.md` there, the card to read.
 """
 
-import dataclasses
-import json
+import functools
 import pathlib
-import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 
-from hvin_jax._files import write_json
+from hvin_jax._saved import flat_params, load_folder, save_folder
 from hvin_jax.models import PlannerOutput, make_model
-from hvin_jax.tasks.maze_data import UNREACHABLE, find_fault, goal_map
+from hvin_jax.plan import Plan
+from hvin_jax.tasks._states import as_maps, states_of
+from hvin_jax.tasks.maze_data import UNREACHABLE, goal_maps
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
-from hvin_jax.tasks.npz import write_npz
-from hvin_jax.tasks.rollouts import follow, path_lengths
+from hvin_jax.tasks.rollouts import path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
 # Planners that come with the package, named after their mechanism and the largest maps for them.
 SHIPPED = pathlib.Path(__file__).parent / "weights"
-DEFAULT = "diffdrive-15"
-VERSION = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What a planner wants to do on one map.
-
-    Attributes:
-      path: int32 `[k + 1, 3]`, states (row, column, orientation) from the start on. If the goal is
-        not reached, the last state is the first one that repeats an earlier one.
-      reached: whether the path ends at the goal.
-      shortest: the length of a shortest path; None if there is none.
-      start: the state that was started from.
-      goal: the goal state that was planned for.
-      policy: uint8 `[H, W, O]`, the action in every state.
-      values: float32 `[H, W, O]`, the planner's value map; None for models that have none.
-    """
-
-    path: np.ndarray
-    reached: bool
-    shortest: int | None
-    start: tuple[int, int, int]
-    goal: tuple[int, int, int]
-    policy: np.ndarray
-    values: np.ndarray | None
-
-    @property
-    def length(self) -> int:
-        """The number of actions on the path."""
-        return len(self.path) - 1
-
-    @property
-    def optimal(self) -> bool:
-        """Whether the goal is reached by a shortest path."""
-        return self.reached and self.length == self.shortest
 
 
 class Planner:
@@ -78,6 +40,7 @@ class Planner:
       params: its parameters.
       mechanism: how the agent moves.
       card: what is known about it, see `planner.json`.
+      name: what it is called: the name or folder that it was loaded by.
     """
 
     def __init__(
@@ -86,20 +49,28 @@ class Planner:
         params: Any,
         mechanism: Mechanism,
         card: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
     ) -> None:
         """See the attributes; parameters that do not fit the model are an error."""
         self.settings, self.params, self.mechanism = dict(settings), params, mechanism
         self.card = dict(card or {})
-        self.model = model = make_model(**self.settings)
-        _check_params(model, params, mechanism)
-        self._apply = jax.jit(lambda maze, goal: model.apply(params, maze, goal, train=False))
+        self.name = name or self.card.get("name") or "unnamed"
+        self.model = make_model(**self.settings)
+        _check_params(self.model, params, mechanism)
+
+    def __repr__(self) -> str:
+        count = sum(x.size for x in jax.tree.leaves(self.params))
+        kind = self.settings["kind"]
+        return f"Planner({self.name!r}: {kind} for {self.mechanism.name}, {count:,} parameters)"
 
     def policy(self, maze: Any, goal: Any) -> PlannerOutput:
         """Logits and values of maps `[n, H, W]` with goals `[n, 3]`, all states at once."""
-        maze, goal = np.asarray(maze), np.asarray(goal)
+        # One type whatever comes in: each other one would be compiled for anew.
+        maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
         orientations = self.mechanism.num_orientations
-        maps = goal_map(goal, size=maze.shape[1:], num_orientations=orientations)
-        return self._apply(jnp.asarray(maze), jnp.asarray(maps))
+        maps = goal_maps(goal, size=maze.shape[1:], num_orientations=orientations)
+        return _apply(self.model, self.params, maze, maps)
 
     def plan(self, maze: Any, goal: Any, start: Any) -> Any:
         """Plans a path on a map, or on each map of a batch.
@@ -109,30 +80,39 @@ class Planner:
 
         Args:
           maze: `[H, W]`, 1 = free, 0 = wall; or a batch `[n, H, W]`.
-          goal: (row, column) or (row, column, orientation); when the orientation is left out, the
-            best one. For a batch, a sequence of `n` of them.
+          goal: (row, column) or (row, column, orientation), the orientation as a number or by its
+            name in `mechanism.orientations`; when it is left out, the best one. For a batch, a
+            sequence of `n` of them.
           start: the same.
 
         Returns:
           A `Plan`, or a list of `n` for a batch.
         """
-        maze = np.asarray(maze)
-        if maze.ndim == 2:
-            return self._plan(maze[None], [goal], [start])[0]
-        if maze.ndim != 3:
-            raise ValueError(f"maze has shape {maze.shape}, expected [H, W] or a batch [n, H, W]")
-        if len(goal) != len(maze) or len(start) != len(maze):
-            raise ValueError(
-                f"{len(maze)} mazes need as many goals and starts, got {len(goal)} and {len(start)}"
-            )
-        return self._plan(maze, goal, start)
+        maps = as_maps(maze)
+        if maps.ndim == 2:
+            goals = states_of(goal, maps, mechanism=self.mechanism, name="the goal")
+            starts = states_of(start, maps, mechanism=self.mechanism, name="the start")
+            return self._plan(maps[None], [goals], [starts])[0]
+        if not len(maps):
+            return []
+        return self._plan(maps, self._each("goal", goal, maps), self._each("start", start, maps))
 
-    def _plan(self, maze: np.ndarray, goal: Sequence[Any], start: Sequence[Any]) -> list[Plan]:
-        goals = [self._states("goal", g, m) for g, m in zip(goal, maze, strict=True)]
-        starts = [self._states("start", s, m) for s, m in zip(start, maze, strict=True)]
+    def _each(self, name: str, states: Any, maps: np.ndarray) -> list[np.ndarray]:
+        """The states of each map of a batch, `[k, 3]` each."""
+        count = len(states) if hasattr(states, "__len__") else "none"
+        if count != len(maps):
+            raise ValueError(f"{len(maps)} maps need as many {name}s, got {count}")
+        return [
+            states_of(state, one, mechanism=self.mechanism, name=f"the {name} of map {index}")
+            for index, (state, one) in enumerate(zip(states, maps, strict=True))
+        ]
+
+    def _plan(
+        self, maze: np.ndarray, goals: list[np.ndarray], starts: list[np.ndarray]
+    ) -> list[Plan]:
         # One case for each orientation of a goal, all planned for at once.
         owner = np.repeat(np.arange(len(maze)), [len(states) for states in goals])
-        maps, all_goals = maze[owner].astype(np.uint8), np.concatenate(goals)
+        maps, all_goals = maze[owner], np.concatenate(goals)
         logits, values = self._on_walled_maps(maps, all_goals)
         policies = logits.argmax(-1).astype(np.uint8)
         lengths = path_lengths(policies, maps, all_goals, mechanism=self.mechanism)
@@ -147,7 +127,7 @@ class Planner:
             from_start, to_goal = np.unravel_index(planned.argmin(), planned.shape)
             case = cases[to_goal]
             first, last = _triple(starts[index][from_start]), _triple(all_goals[case])
-            path = follow(policies[case], maps[case], first, last, mechanism=self.mechanism)
+            path = path_of(policies[case], maps[case], first, last, mechanism=self.mechanism)
             return Plan(
                 path=path,
                 reached=_triple(path[-1]) == last,
@@ -181,72 +161,44 @@ class Planner:
             return logits, None
         return logits, np.concatenate([output.value for _, output in parts])[order]
 
-    def _states(self, name: str, state: Sequence[int], maze: np.ndarray) -> np.ndarray:
-        """The state, or the states of all orientations where that is left out: `[k, 3]`."""
-        numbers = tuple(int(x) for x in np.asarray(state).ravel())
-        if len(numbers) not in (2, 3):
-            raise ValueError(
-                f"{name} is {state!r}, expected (row, column) or (row, column, orientation)"
-            )
-        orientations = self.mechanism.num_orientations
-        every = range(orientations) if len(numbers) == 2 else numbers[2:]
-        states = np.array([(*numbers[:2], orientation) for orientation in every])
-        maps = np.repeat(maze[None], len(states), axis=0)
-        if fault := find_fault(maps, states, num_orientations=orientations):
-            raise ValueError(f"{name if fault[0] == 'goal' else 'the map'} {fault[1]}")
-        return states
-
 
 def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
     """Writes a planner to a folder; each of its files appears when it is complete."""
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_weights(folder / "weights.npz", planner.params)
     content = {
-        "format": "hvin_jax planner",
-        "version": VERSION,
         "mechanism": planner.mechanism.name,
         "model": planner.settings,
         "card": planner.card,
     }
-    write_json(folder / "planner.json", content)
+    save_folder(folder, "planner", planner.params, content)
 
 
-def load_planner(path: str | pathlib.Path = DEFAULT) -> Planner:
-    """Loads a planner.
+def load_planner(
+    path: str | pathlib.Path | None = None, *, size: int | Sequence[int] | None = None
+) -> Planner:
+    """Loads a planner of yours, or one that comes with the package.
 
     Args:
       path: a folder with a `planner.json`, the folder of a training run, or the name of a planner
         that comes with the package; `shipped_planners()` lists those.
+      size: without a path, the side of your maps or their (height, width): the planner is the one
+        that comes with the package for them, see `shipped_planner_for`. Without either it is the
+        one for the largest maps.
 
     Returns:
       The planner.
     """
+    if path is None:
+        path = max(shipped_planners(), key=_side) if size is None else shipped_planner_for(size)
+    elif size is not None:
+        raise ValueError(f"both a path, {path}, and a size, {size}: a size chooses the path")
     folder = _find(path)
-    try:
-        content = json.loads((folder / "planner.json").read_text())
-        if content["version"] != VERSION:
-            raise ValueError(
-                f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
-            )
-        params = read_weights(folder / "weights.npz")
+    name = folder.name if folder.parent == SHIPPED else str(path)
+
+    def make(content: dict[str, Any], params: Any) -> Planner:
         mechanism = get_mechanism(content["mechanism"])
-        return Planner(content["model"], params, mechanism, content.get("card"))
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{folder} is not a sound planner: {error}") from error
+        return Planner(content["model"], params, mechanism, content.get("card"), name=name)
 
-
-def write_weights(path: pathlib.Path, params: Any) -> None:
-    """Writes parameters, one array each; nested names are joined by "/"."""
-    names = flatten_dict(params["params"], sep="/")
-    write_npz(path, {name: np.asarray(x) for name, x in names.items()})
-
-
-def read_weights(path: pathlib.Path) -> dict[str, Any]:
-    """Reads what `write_weights` wrote."""
-    with path.open("rb") as file, np.load(file) as arrays:
-        weights = {name: jnp.asarray(arrays[name]) for name in arrays.files}
-    return {"params": unflatten_dict(weights, sep="/")}
+    return load_folder(folder, "planner", make)
 
 
 def shipped_planners() -> list[str]:
@@ -254,17 +206,22 @@ def shipped_planners() -> list[str]:
     return sorted(x.parent.name for x in SHIPPED.glob("*/planner.json"))
 
 
-def shipped_planner_for(size: Sequence[int]) -> str:
+def shipped_planner_for(size: int | Sequence[int]) -> str:
     """The name of the planner to use on maps of a size.
 
     It is the one for the smallest maps that are as large as that, or for the largest.
 
     Args:
-      size: height and width of the maps.
+      size: the side of the maps, or (height, width).
     """
-    by_side = {int(name.rsplit("-", 1)[1]): name for name in shipped_planners()}
-    large_enough = [side for side in by_side if side >= max(size)]
-    return by_side[min(large_enough, default=max(by_side))]
+    needed = size if isinstance(size, int) else max(size)
+    by_side = {_side(name): name for name in shipped_planners()}
+    return by_side[min((side for side in by_side if side >= needed), default=max(by_side))]
+
+
+def _side(name: str) -> int:
+    """The side of the largest maps that a shipped planner is for."""
+    return int(name.rsplit("-", 1)[1])
 
 
 def _find(path: str | pathlib.Path) -> pathlib.Path:
@@ -277,13 +234,18 @@ def _find(path: str | pathlib.Path) -> pathlib.Path:
     )
 
 
+@functools.partial(jax.jit, static_argnames="model")
+def _apply(model: Any, params: Any, maze: jax.Array, goal: jax.Array) -> PlannerOutput:
+    """Planners of equal models share what is compiled: the parameters are an argument."""
+    return model.apply(params, maze, goal, train=False)
+
+
 def _check_params(model: Any, params: Any, mechanism: Mechanism) -> None:
-    maze = jnp.zeros((1, 4, 4))
-    goal = jnp.zeros((1, 4, 4, mechanism.num_orientations))
+    maze = jnp.zeros((1, 4, 4), jnp.float32)
+    goal = jnp.zeros((1, 4, 4, mechanism.num_orientations), jnp.float32)
     wanted = jax.eval_shape(lambda: model.init(jax.random.key(0), maze, goal, train=False))
     shapes, expected = (
-        {name: x.shape for name, x in flatten_dict(tree["params"], sep="/").items()}
-        for tree in (params, wanted)
+        {name: x.shape for name, x in flat_params(tree).items()} for tree in (params, wanted)
     )
     for name in sorted(shapes.keys() | expected.keys()):
         if shapes.get(name) != expected.get(name):

@@ -4,14 +4,12 @@ The folder of a run from views has two parts. `planner/` is a planner like any o
 maps (`hvin_jax.load_planner`). `perception/` is what makes a map of views:
 
     perception.json   its settings and where it comes from
-    weights.npz       its parameters
+    weights.npz       its parameters, see `hvin_jax._saved`
 """
 
 import dataclasses
-import difflib
-import json
+import functools
 import pathlib
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,24 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hvin_jax._files import write_json
-from hvin_jax.models.perception import Perception, VisualPlanner, join_params
-from hvin_jax.planner import Planner, load_planner, read_weights, write_weights
-from hvin_jax.tasks.maze_data import goal_map
+from hvin_jax._saved import load_folder, save_folder
+from hvin_jax.models.perception import VisualModel, join_params, make_perception
+from hvin_jax.planner import Planner, load_planner
+from hvin_jax.tasks.maze_data import goal_maps
 
-VERSION = 1
-
-
-def make_perception(settings: Mapping[str, Any]) -> Perception:
-    """The module with these settings; a name that it does not have is an error."""
-    known = {field.name for field in dataclasses.fields(Perception)} - {"parent", "name"}
-    for name in settings:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"perception has no setting {name!r}{hint}")
-    lists = {name: tuple(x) for name, x in settings.items() if isinstance(x, list | tuple)}
-    return Perception(**{**settings, **lists})
+# Views are padded to a multiple of this many, so that most mazes share what is compiled.
+_ROUND = 64
 
 
 def save_perception(
@@ -50,15 +37,8 @@ def save_perception(
       params: its parameters.
       card: what is known about it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    write_weights(folder / "weights.npz", params)
-    content = {
-        "format": "hvin_jax perception",
-        "version": VERSION,
-        "settings": dict(settings),
-        "card": dict(card),
-    }
-    write_json(folder / "perception.json", content)
+    content = {"settings": dict(settings), "card": dict(card)}
+    save_folder(folder, "perception", params, content)
 
 
 def load_perception(path: str | pathlib.Path) -> tuple[dict[str, Any], Any]:
@@ -68,15 +48,7 @@ def load_perception(path: str | pathlib.Path) -> tuple[dict[str, Any], Any]:
         folder = folder / "perception"
     if not (folder / "perception.json").is_file():
         raise ValueError(f"{path}: no perception there, expected the folder of a run from views")
-    try:
-        content = json.loads((folder / "perception.json").read_text())
-        if content["version"] != VERSION:
-            raise ValueError(
-                f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
-            )
-        return content["settings"], read_weights(folder / "weights.npz")
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{folder} is not a sound perception: {error}") from error
+    return load_folder(folder, "perception", lambda content, params: (content["settings"], params))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +64,7 @@ class Decision:
     policy: np.ndarray
 
 
-class SeeingPlanner:
+class VisualPlanner:
     """A trained visual planner.
 
     Attributes:
@@ -104,7 +76,7 @@ class SeeingPlanner:
     def __init__(self, settings: Mapping[str, Any], perception: Any, planner: Planner) -> None:
         """Puts perception and planner together."""
         self.planner = planner
-        self.model = VisualPlanner(make_perception(settings), planner.model)
+        self.model = VisualModel(make_perception(settings), planner.model)
         self.params = join_params(perception, planner.params)
 
     def decide(self, views: np.ndarray, index: np.ndarray, goal: tuple[int, int, int]) -> Decision:
@@ -118,22 +90,28 @@ class SeeingPlanner:
         Returns:
           The decision.
         """
-        size = (index.shape[0], index.shape[1])
         orientations = self.planner.mechanism.num_orientations
-        goals = goal_map(np.array([goal]), size=size, num_orientations=orientations)
-        output: Any = self.model.apply(
-            self.params,
-            jnp.asarray(views),
-            jnp.asarray(index[None], jnp.int32),
-            jnp.asarray(goals),
-            train=False,
+        goals = goal_maps(
+            np.array([goal], np.int32), size=index.shape[:2], num_orientations=orientations
         )
-        free = jax.nn.sigmoid(output.map_logits[0])
-        policy = output.logits[0].argmax(-1).astype(jnp.uint8)
+        views = np.pad(np.asarray(views, np.uint8), ((0, -len(views) % _ROUND), *3 * [(0, 0)]))
+        free, policy = _decide(
+            self.model, self.params, views, np.asarray(index, np.int32)[None], goals
+        )
         return Decision(np.asarray(free), np.asarray(policy))
 
 
-def load_visual_planner(path: str | pathlib.Path) -> SeeingPlanner:
+@functools.partial(jax.jit, static_argnames="model")
+def _decide(
+    model: VisualModel, params: Any, views: jax.Array, index: jax.Array, goal: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Of one maze, the probability that a cell is free and the likeliest actions."""
+    output: Any = model.apply(params, views, index, goal, train=False)
+    policy = output.logits[0].argmax(-1).astype(jnp.uint8)
+    return jax.nn.sigmoid(output.map_logits[0]), policy
+
+
+def load_visual_planner(path: str | pathlib.Path) -> VisualPlanner:
     """Loads the visual planner of a finished run."""
     settings, perception = load_perception(path)
-    return SeeingPlanner(settings, perception, load_planner(path))
+    return VisualPlanner(settings, perception, load_planner(path))

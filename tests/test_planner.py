@@ -1,16 +1,16 @@
-"""Trained planners in use: as objects, from files, and by the planning command."""
+"""Trained planners in use: as objects and from files."""
 
+import dataclasses
 import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from launching import run
-from PIL import Image
 
 import hvin_jax
 from hvin_jax import Planner, load_planner, save_planner
+from hvin_jax import planner as planner_module
 from hvin_jax.models import make_model
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
@@ -18,13 +18,11 @@ from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import get_mechanism
 
-DRAWING = "#######\n#S....#\n#.##..#\n#..#.G#\n#######\n"
-
 
 @pytest.fixture(scope="module")
 def planner():
-    """The one that comes with the package."""
-    return load_planner()
+    """One that comes with the package."""
+    return load_planner("diffdrive-15")
 
 
 @pytest.fixture(scope="module")
@@ -99,27 +97,105 @@ def test_no_path(planner):
     assert not plan.optimal
 
 
+OPEN, DIAGONAL = np.ones((5, 5)), np.eye(5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((np.ones((5, 5)), (9, 1), (1, 1)), r"goal of maze 0 is \[9, 1, 0\], outside"),
-        ((np.ones((5, 5)), (1, 1, 4), (1, 1)), "outside of"),
-        ((np.ones((5, 5)), (1, 1), (1, 1, 1, 1)), r"start is \(1, 1, 1, 1\), expected"),
-        ((np.eye(5), (1, 1), (1, 2)), r"start of maze 0, \[1, 2, 0\], is on a wall"),
-        ((2 * np.ones((5, 5)), (1, 1), (1, 2)), "the map has values other than 0"),
+        ((OPEN, (9, 1), (1, 1)), r"the goal \(9, 1\) is outside of the 5×5 map"),
+        ((OPEN, (-1, 1), (1, 1)), r"the goal \(-1, 1\) is outside"),
+        ((OPEN, (1, 1, 4), (1, 1)), r"the goal has orientation 4, but diffdrive has 0 to 3 \(N, E"),
+        ((OPEN, (1, 1), (1, 1, 1, 1)), r"the start is \(1, 1, 1, 1\), expected"),
+        ((OPEN, (1, 1), (1,)), r"the start is \(1,\), expected"),
+        ((OPEN, (1, 1), None), r"the start is None, expected whole numbers \(row, column\) or"),
+        ((OPEN, "1,1", (1, 1)), r"the goal is '1,1', expected"),
+        ((OPEN, (1, 1, "Q"), (1, 1)), r"the goal is \(1, 1, 'Q'\), .* one of N, E, W, S"),
+        ((OPEN, (1, 1.5), (1, 1)), r"the goal is \(1, 1.5\), expected whole numbers"),
+        ((OPEN, (1, 1), np.array([np.nan, 1])), r"the start is \[nan, 1.0\], expected"),
+        ((OPEN, (1, 1), np.ones((1, 2))), r"the start is \[\[1.0, 1.0\]\], expected"),
+        ((DIAGONAL, (1, 1), (1, 2)), r"the start \(1, 2\) is on a wall"),
+        ((2 * OPEN, (1, 1), (1, 2)), "the map has values other than 0"),
         ((np.ones(5), (1, 1), (1, 2)), "expected .H, W. or a batch"),
-        ((np.ones((2, 5, 5)), [(1, 1)], [(1, 2)]), "2 mazes need as many goals"),
+        ((np.ones((0, 5)), (1, 1), (1, 2)), "expected .H, W. or a batch"),
+        (("###", (1, 1), (1, 2)), "the map is a str, expected an array .*from_text"),
+        ((None, (1, 1), (1, 2)), "the map is a NoneType"),
+        (([OPEN, np.ones((5, 6))], 2 * [(1, 1)], 2 * [(1, 2)]), "differ in size"),
+        ((np.ones((2, 5, 5)), [(1, 1)], [(1, 2)]), "2 maps need as many goals, got 1"),
+        ((np.ones((2, 5, 5)), 2 * [(1, 1)], None), "2 maps need as many starts, got none"),
+        (
+            (np.ones((2, 5, 5)), [(1, 1), (7, 1)], 2 * [(1, 2)]),
+            r"the goal of map 1 \(7, 1\) is out",
+        ),
     ],
 )
 def test_bad_plans(planner, arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as error:
         planner.plan(*arguments)
+    assert "\n" not in str(error.value)
 
 
-def test_shipped_planners_have_cards(planner):
-    assert hvin_jax.shipped_planners()
+def test_states_as_people_write_them(planner):
+    """Orientations by name, whole floats, numpy and JAX arrays."""
+    plan = planner.plan(OPEN, (3, 3, "N"), (1, 1, "W"))
+    assert (plan.start, plan.goal) == ((1, 1, 2), (3, 3, 0))
+    assert plan == planner.plan(OPEN.tolist(), (3.0, 3, 0), np.array([1, 1, 2]))
+    assert plan == planner.plan(OPEN, jnp.array([3, 3, 0]), [jnp.int32(1), np.int8(1), "W"])
+    assert planner.plan(np.ones((0, 5, 5)), [], []) == []
+
+
+def test_plans_compare(planner):
+    first, second = (planner.plan(OPEN, (3, 3, 0), (1, 1, 2)) for _ in range(2))
+    assert first == second
+    assert first is not second
+    for change in (
+        {"reached": False},
+        {"start": (1, 1, 3)},
+        {"path": first.path[:-1]},
+        {"values": None},
+        {"values": first.values + 1},
+        {"shortest": None},
+    ):
+        assert first != dataclasses.replace(second, **change)
+    assert first != "a plan"
+    with pytest.raises(TypeError, match="unhashable type: 'Plan'"):
+        hash(first)
+    assert repr(first).startswith("Plan(5×5 map, (1, 1, 2) to (3, 3, 0): the planner reaches the")
+
+
+def test_plans_in_words(planner):
+    plan = planner.plan(OPEN, (3, 3, 0), (1, 1, 2))
+    assert (
+        plan.summary()
+        == f"the planner reaches the goal in {plan.shortest} actions, as few as possible"
+    )
+    longer = dataclasses.replace(plan, shortest=plan.shortest - 2)
+    assert f"2 more than the shortest path of {plan.shortest - 2}" in longer.summary()
+    lost = dataclasses.replace(plan, reached=False)
+    assert f"the planner fails: after {plan.length} actions it goes round" in lost.summary()
+    nowhere = dataclasses.replace(lost, shortest=None)
+    assert nowhere.summary() == "there is no path from the start to the goal"
+
+
+def test_planners_of_equal_models_share_what_is_compiled(planner):
+    """Parameters are an argument of what is compiled, not a part of it."""
+    planner.policy(np.ones((1, 6, 5)), [(1, 1, 0)])
+    other = Planner(
+        planner.settings, jax.tree.map(jnp.zeros_like, planner.params), planner.mechanism
+    )
+    before = planner_module._apply._cache_size()
+    output = other.policy(np.ones((1, 6, 5), np.int64), np.array([(1, 1, 0)], np.uint8))
+    assert planner_module._apply._cache_size() == before
+    assert not np.asarray(output.logits).any()
+
+
+def test_shipped_planners_have_cards():
+    assert hvin_jax.shipped_planners() == ["diffdrive-15", "diffdrive-25"]
     for name in hvin_jax.shipped_planners():
-        card = load_planner(name).card
+        planner = load_planner(name)
+        assert planner.name == name
+        assert repr(planner) == f"Planner('{name}': highway_vin for diffdrive, 41,460 parameters)"
+        card = planner.card
         assert card["test"]["ranges"]
         assert card["test"]["success_rate"] > 0.95
         assert card["config"]["model"]
@@ -133,10 +209,18 @@ def test_shipped_planners_have_cards(planner):
         ((9, 17), "diffdrive-25"),
         ((25, 25), "diffdrive-25"),
         ((60, 3), "diffdrive-25"),
+        (15, "diffdrive-15"),
     ],
 )
 def test_shipped_planner_for_a_size(size, name):
-    assert hvin_jax.shipped_planner_for(size) == name
+    assert hvin_jax.shipped_planner_for(size) == load_planner(size=size).name == name
+
+
+def test_without_a_size_the_one_for_the_largest_maps():
+    assert load_planner().name == "diffdrive-25"
+    assert load_planner(size=11).name == "diffdrive-15"
+    with pytest.raises(ValueError, match="both a path, diffdrive-15, and a size, 25"):
+        load_planner("diffdrive-15", size=25)
 
 
 def test_bfloat16_acts_alike(planner, mazes):
@@ -155,6 +239,7 @@ def test_written_and_read_again(tmp_path, kind, mechanism):
         "num_orientations": motion.num_orientations,
         "num_actions": motion.num_actions,
         "hidden": 4,
+        **({"num_blocks": 2, "block_depth": 2} if kind == "highway_network" else {"depth": 4}),
     }
     model = make_model(**settings)
     maze, goal = jnp.ones((1, 5, 5)), jnp.zeros((1, 5, 5, motion.num_orientations))
@@ -163,9 +248,33 @@ def test_written_and_read_again(tmp_path, kind, mechanism):
     save_planner(tmp_path / "p", first)
     second = load_planner(tmp_path / "p")
     assert (second.settings, second.card) == (settings, {"why": "a test"})
-    plans = [x.plan(np.ones((5, 5), int), (3, 3), (1, 1)) for x in (first, second)]
-    np.testing.assert_array_equal(plans[0].path, plans[1].path)
+    assert (first.name, second.name) == ("unnamed", str(tmp_path / "p"))
+    plans = [x.plan(OPEN, (3, 3), (1, 1)) for x in (first, second)]
+    assert plans[0] == plans[1]
     assert (plans[0].values is None) == (kind == "gppn")
+
+
+def test_weights_of_a_planner_beside_it(tmp_path, planner):
+    save_planner(tmp_path / "own", planner)
+    description = json.loads((tmp_path / "own/planner.json").read_text())
+    deeper = {**description["model"], "block_depth": 2}
+    (tmp_path / "deeper").mkdir()
+
+    def describe(weights):
+        content = {**description, "model": deeper, "weights": weights}
+        (tmp_path / "deeper/planner.json").write_text(json.dumps(content))
+
+    describe("own")
+    found = load_planner(tmp_path / "deeper")
+    assert found.settings["block_depth"] == 2
+    assert jax.tree.all(jax.tree.map(np.array_equal, found.params, planner.params))
+    for name in ("", "..", "../own", str(tmp_path / "own"), "a\\b", 3):
+        describe(name)
+        with pytest.raises(ValueError, match="expected the name of a folder beside it"):
+            load_planner(tmp_path / "deeper")
+    describe("gone")
+    with pytest.raises(ValueError, match=r"deeper is not a sound planner: .*gone"):
+        load_planner(tmp_path / "deeper")
 
 
 def test_planners_that_are_not_sound(tmp_path, planner):
@@ -178,6 +287,7 @@ def test_planners_that_are_not_sound(tmp_path, planner):
         ({"mechanism": "tank"}, "unknown mechanism 'tank'"),
         ({"model": {**description["model"], "latent_actions": 7}}, "do not fit the model"),
         ({"model": {**description["model"], "colour": 7}}, "no setting 'colour'"),
+        ({"model": {**description["model"], "num_block": 7}}, "did you mean num_blocks"),
     ):
         (tmp_path / "p/planner.json").write_text(json.dumps({**description, **change}))
         with pytest.raises(ValueError, match=message):
@@ -187,42 +297,3 @@ def test_planners_that_are_not_sound(tmp_path, planner):
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(ValueError, match="not a sound planner"):
         load_planner(tmp_path / "p")
-
-
-def test_command_draws_and_says_what_it_did(tmp_path):
-    (tmp_path / "map.txt").write_text(DRAWING)
-    code, out, err = run("plan", "--map=map.txt", folder=tmp_path)
-    assert code == 0, err
-    assert "the planner reaches the goal in" in out
-    assert "*" in out
-    assert out.splitlines()[1].startswith("#S")
-    with Image.open(tmp_path / "plan.png") as image:
-        assert image.width > 500
-
-
-def test_command_says_when_there_is_no_path(tmp_path):
-    (tmp_path / "map.txt").write_text(DRAWING.replace("....#", "..#.#").replace("..#\n", ".##\n"))
-    code, out, _ = run("plan", "--map=map.txt", "--out=", folder=tmp_path)
-    assert code == 1
-    assert "there is no path from the start to the goal" in out
-    assert not (tmp_path / "plan.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--map=gone.txt"], "gone.txt: there is no such file"),
-        (["--map=map.txt", "--goal=1,1,1,1"], "is not ROW,COLUMN"),
-        (["--map=map.txt", "--start=0,0"], "is on a wall"),
-        (["--map=map.txt", "--planner=nobody"], "nobody: no planner there"),
-        (["--map=bare.txt"], "the map has no S: say where the start is"),
-        (["--map=map.txt", "--out=x.docx"], "can't draw to 'docx'"),
-    ],
-)
-def test_command_with_mistakes(tmp_path, arguments, message):
-    (tmp_path / "map.txt").write_text(DRAWING)
-    (tmp_path / "bare.txt").write_text(DRAWING.replace("S", ".").replace("G", "."))
-    code, _, err = run("plan", *arguments, folder=tmp_path)
-    assert code == 1
-    assert err.startswith("plan: ")
-    assert message in err

@@ -1,7 +1,6 @@
 """The mazes of a configuration: read from a file, or made once and kept."""
 
 import pathlib
-import re
 import sys
 
 from ml_collections import ConfigDict
@@ -55,11 +54,3 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
         )
     save_mazes(path, mazes)
     return mazes
-
-
-def parse_size(text: str) -> tuple[int, int]:
-    """Rows and columns from the flag `--size` of the commands that make data."""
-    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text)
-    if not match:
-        raise ValueError(f"--size={text} is neither a side, such as 15, nor ROWSxCOLUMNS")
-    return int(match[1]), int(match[2] or match[1])

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from hvin_jax.models._build import build
 from hvin_jax.models.layers import PlannerOutput
 from hvin_jax.planning import checks
 
@@ -55,7 +56,7 @@ class Perception(nn.Module):
         return nn.Conv(1, (3, 3), name="grid_conv2")(cells)[..., 0]
 
 
-class VisualPlanner(nn.Module):
+class VisualModel(nn.Module):
     """Perception, and a planner that takes the predicted map for the real one.
 
     Attributes:
@@ -114,13 +115,18 @@ class VisualPlanner(nn.Module):
         )
 
 
+def make_perception(settings: Mapping[str, Any]) -> Perception:
+    """The module with these settings; a name that it does not have is an error."""
+    return build(Perception, settings, name="perception")
+
+
 def part_params(params: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The parameters of a part of a `VisualPlanner`, "perception" or "planner", for its own use."""
+    """The parameters of a part of a `VisualModel`, "perception" or "planner", for its own use."""
     return {"params": params["params"][name]}
 
 
 def join_params(perception: Mapping[str, Any], planner: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a `VisualPlanner` from those of its parts."""
+    """The parameters of a `VisualModel` from those of its parts."""
     return {"params": {"perception": perception["params"], "planner": planner["params"]}}
 
 

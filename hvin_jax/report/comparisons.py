@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.figure import Figure
 
+from hvin_jax._extras import needs
 from hvin_jax.planner import Planner
-from hvin_jax.tasks.drawing import draw_maze, draw_values, farthest_start
+from hvin_jax.tasks.drawing import draw_maze, draw_values
 from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
+from hvin_jax.tasks.measures import farthest_start
+
+with needs("comparing planners in pictures", "matplotlib", extra="draw"):
+    from matplotlib.figure import Figure
 
 
 def value_maps_figure(planners: Mapping[str, Planner], data: MazeData) -> Figure:
@@ -32,7 +36,7 @@ def value_maps_figure(planners: Mapping[str, Planner], data: MazeData) -> Figure
         values = np.asarray(planner.policy(maze[None], goal[None]).value)[0].max(-1)
         draw_values(axes, values, maze)
         axes.set_title(title, fontsize=10)
-        figure.colorbar(axes.images[-1], ax=axes, shrink=0.8)
+        figure.colorbar(axes.images[-1], ax=axes, shrink=0.8, label="latent value")
     return figure
 
 

@@ -4,9 +4,8 @@ import pathlib
 import tempfile
 
 import numpy as np
-from matplotlib.figure import Figure
-from PIL import Image
 
+from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write
 from hvin_jax.tasks.doom.camera import DIRECTIONS
 from hvin_jax.tasks.doom.engine import Engine
@@ -14,6 +13,10 @@ from hvin_jax.tasks.doom.levels import CELL, Look, write_levels
 from hvin_jax.tasks.doom.view_data import ViewData
 from hvin_jax.tasks.drawing import draw_maze, save_figure
 from hvin_jax.tasks.mechanisms import COMPASS
+
+with needs("drawing views", "matplotlib", extra="draw"):
+    from matplotlib.figure import Figure
+    from PIL import Image
 
 _NAMES = {"N": "north", "E": "east", "W": "west", "S": "south"}
 _WRONG = "#e0243f"

@@ -1,57 +1,49 @@
-"""A plan as a picture and in words."""
+"""A plan as a picture."""
+
+from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from hvin_jax.planner import Plan
-from hvin_jax.tasks.drawing import draw_maze, value_figure
+from hvin_jax._extras import needs
+from hvin_jax.plan import Plan
+from hvin_jax.tasks.drawing import maze_figure, value_figure
 from hvin_jax.tasks.mechanisms import Mechanism
+
+with needs("drawing a plan", "matplotlib", extra="draw"):
+    from matplotlib.figure import Figure
+
+_NOTE = (
+    "Values are latent: they have no unit and need not rise towards the goal; the arrows are what "
+    "the planner does."
+)
 
 
 def plan_figure(plan: Plan, maze: np.ndarray, *, mechanism: Mechanism) -> Figure:
     """The path, and the value map with the policy where the planner has one.
+
+    Where there is no path to the goal, none is drawn.
 
     Args:
       plan: what to draw.
       maze: `[H, W]`, the map that it is a plan for.
       mechanism: how the agent moves.
     """
-    if plan.values is None:
-        figure = Figure(figsize=(5.6, 6), layout="constrained")
-        draw_maze(
-            figure.subplots(),
-            maze,
-            mechanism=mechanism,
-            start=plan.start,
-            goal=plan.goal,
-            path=plan.path,
-        )
-        figure.suptitle(plan_sentence(plan))
-        return figure
-    return value_figure(
-        plan.values,
-        maze,
-        mechanism=mechanism,
-        start=plan.start,
-        goal=plan.goal,
-        path=plan.path,
-        policy=plan.policy,
-        title=plan_sentence(plan),
-    )
-
-
-def plan_sentence(plan: Plan) -> str:
-    """What the planner achieved, without flattery."""
     if plan.shortest is None:
-        return "there is no path from the start to the goal"
-    if not plan.reached:
-        return (
-            f"the planner fails: after {plan.length} actions it goes round in circles or is stuck "
-            f"(a shortest path has {plan.shortest})"
-        )
-    if plan.optimal:
-        return f"the planner reaches the goal in {plan.length} actions, as few as possible"
-    return (
-        f"the planner reaches the goal in {plan.length} actions, "
-        f"{plan.length - plan.shortest} more than the shortest path of {plan.shortest}"
+        caption = "no path"
+    elif plan.reached:
+        caption = f"path of {plan.length} actions"
+    else:
+        caption = f"lost after {plan.length} actions"
+    shown: dict[str, Any] = {
+        "mechanism": mechanism,
+        "start": plan.start,
+        "goal": plan.goal,
+        "path": None if plan.shortest is None else plan.path,
+        "title": plan.summary(),
+        "caption": caption,
+    }
+    if plan.values is None:
+        return maze_figure(maze, **shown)
+    return value_figure(
+        plan.values, maze, policy=plan.policy, value_name="latent value", note=_NOTE, **shown
     )

@@ -4,11 +4,14 @@ import os
 from collections.abc import Sequence
 
 import numpy as np
-from PIL import Image, ImageDraw
 
+from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write
 from hvin_jax.tasks.doom.engine import Engine, Pose
 from hvin_jax.tasks.doom.levels import CELL, cell_centre
+
+with needs("an animation", "pillow", extra="draw"):
+    from PIL import Image, ImageDraw
 
 _WALL, _FREE, _MISTAKEN = (43, 52, 64), (250, 248, 243), (240, 170, 60)
 _GOAL, _TRACK, _AGENT = (224, 36, 63), (90, 110, 220), (18, 163, 122)

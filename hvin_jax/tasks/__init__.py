@@ -1,1 +1,79 @@
-"""The tasks to plan in: mazes made, solved, walked, measured, stored and drawn."""
+"""The tasks to plan in: mazes made, solved, walked, measured, stored and drawn.
+
+Pictures are in `hvin_jax.tasks.drawing` (extra `draw`), the 3D task is in `hvin_jax.tasks.doom`
+(extra `vizdoom`); what is exported here needs neither.
+"""
+
+from hvin_jax.tasks._npz import MazeFileError
+from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.files import load_mazes, save_mazes
+from hvin_jax.tasks.generation import MazeLaw, draw_mazes
+from hvin_jax.tasks.maze_data import (
+    SPLITS,
+    UNREACHABLE,
+    MazeData,
+    MazeSplits,
+    action_sets,
+    goal_maps,
+)
+from hvin_jax.tasks.measures import (
+    SPL_RANGES,
+    RangeScore,
+    Scores,
+    evaluate,
+    farthest_start,
+    one_start,
+    start_states,
+)
+from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism, transition_table
+from hvin_jax.tasks.own_maps import (
+    OwnMap,
+    from_array,
+    from_png,
+    from_text,
+    read_map,
+    to_png,
+    to_text,
+)
+from hvin_jax.tasks.rollouts import path_lengths, path_of
+from hvin_jax.tasks.shortest_paths import label_mazes, shortest_paths
+from hvin_jax.tasks.symmetries import Symmetries, symmetries
+
+__all__ = [
+    "MECHANISMS",
+    "SPLITS",
+    "SPL_RANGES",
+    "UNREACHABLE",
+    "MazeData",
+    "MazeFileError",
+    "MazeLaw",
+    "MazeSplits",
+    "Mechanism",
+    "OwnMap",
+    "RangeScore",
+    "Scores",
+    "Symmetries",
+    "action_sets",
+    "draw_mazes",
+    "evaluate",
+    "farthest_start",
+    "from_array",
+    "from_png",
+    "from_text",
+    "get_mechanism",
+    "goal_maps",
+    "label_mazes",
+    "load_mazes",
+    "make_mazes",
+    "one_start",
+    "path_lengths",
+    "path_of",
+    "read_map",
+    "save_mazes",
+    "shortest_paths",
+    "start_states",
+    "symmetries",
+    "to_png",
+    "to_text",
+    "transition_table",
+]

@@ -9,21 +9,25 @@ import pathlib
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib import colormaps, rc_context
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 
+from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write
-from hvin_jax.tasks import shapes
-from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
+from hvin_jax.tasks import _panels, _shapes
+from hvin_jax.tasks.maze_data import MazeData
+from hvin_jax.tasks.measures import farthest_start
 from hvin_jax.tasks.mechanisms import COMPASS, Mechanism
-from hvin_jax.tasks.rollouts import follow
+from hvin_jax.tasks.rollouts import path_of
+
+with needs("drawing", "matplotlib", extra="draw"):
+    from matplotlib import colormaps, rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
 
 State = Sequence[int]  # (row, column) or (row, column, orientation)
 
-_WALL, _FREE, _INK = "#2b3440", "#faf8f3", "#2b3440"
+_WALL, _FREE, _INK = "#2b3440", "#faf8f3", _panels.INK
 _START, _GOAL = "#12a37a", "#e0243f"
 _PATH_COLOURS, _VALUE_COLOURS = colormaps["plasma"], colormaps["viridis"]
 _NAMES = {"N": "facing north", "E": "facing east", "W": "facing west", "S": "facing south"}
@@ -55,13 +59,13 @@ def draw_maze(
         points = path[:, 1::-1].astype(float)  # x, y
         moves = (np.diff(points, axis=0) != 0).any(axis=1)
         ends = list(zip(points[:-1][moves], points[1:][moves], strict=True))
-        outlines = [shapes.segment(first, last, width=0.26) for first, last in ends]
+        outlines = [_shapes.segment(first, last, width=0.26) for first, last in ends]
         colours = _PATH_COLOURS(np.linspace(0.05, 0.82, max(len(ends), 1)))
         axes.add_collection(PolyCollection(outlines, facecolors=colours, linewidths=0, zorder=2))
     if start is not None:
-        _mark(axes, start, mechanism, colour=_START, otherwise=shapes.disc(0.36))
+        _mark(axes, start, mechanism, colour=_START, otherwise=_shapes.disc(0.36))
     if goal is not None:
-        _mark(axes, goal, mechanism, colour=_GOAL, otherwise=shapes.star(0.52))
+        _mark(axes, goal, mechanism, colour=_GOAL, otherwise=_shapes.star(0.52))
 
 
 def draw_policy(
@@ -110,6 +114,24 @@ def draw_values(
     _finish(axes, maze.shape)
 
 
+def maze_figure(
+    maze: np.ndarray,
+    *,
+    mechanism: Mechanism,
+    start: State | None = None,
+    goal: State | None = None,
+    path: np.ndarray | None = None,
+    title: str = "",
+    caption: str = "",
+) -> Figure:
+    """The maze with the path, see `value_figure`."""
+    figure = _panels.new_figure(*_panels.panel(maze.shape, side=5.6), title=title)
+    axes = figure.subplots()
+    draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
+    _title(axes, caption or _caption(path))
+    return figure
+
+
 def value_figure(
     values: np.ndarray,
     maze: np.ndarray,
@@ -120,6 +142,9 @@ def value_figure(
     path: np.ndarray | None = None,
     policy: np.ndarray | None = None,
     title: str = "",
+    caption: str = "",
+    value_name: str = "value",
+    note: str = "",
 ) -> Figure:
     """The maze with the path, and a heat map for every orientation on one scale of colours.
 
@@ -132,38 +157,43 @@ def value_figure(
       path: int `[k, 3]`, states.
       policy: int `[H, W, O]`; if given, its actions are drawn over the values.
       title: of the figure.
+      caption: of the maze; by default it tells the length of the path.
+      value_name: what the scale of colours is called.
+      note: a remark below all.
 
     Returns:
       The figure.
     """
-    rows = 1 if mechanism.num_orientations == 1 else 2
-    columns = -(-mechanism.num_orientations // rows)
-    height, width = maze.shape
-    side = 5.6
-    figure = Figure(
-        figsize=((1 + columns / rows) * side * min(1, width / height) + 0.8, _height(side, maze)),
-        layout="constrained",
-    )
-    grid = figure.add_gridspec(rows, rows + columns)
-    axes = figure.add_subplot(grid[:, :rows])
+    places = _panels.arrange(maze.shape, count=mechanism.num_orientations)
+    where = "bottom" if places.below else "right"
+    figure = _panels.new_figure(*places.size, title=title, note=note, scale=where)
+    if places.below:
+        ratios = [places.large.height] + places.rows * [places.small.height]
+        grid = figure.add_gridspec(1 + places.rows, places.columns, height_ratios=ratios)
+        axes, first_row, first_column = figure.add_subplot(grid[0, :]), 1, 0
+    else:
+        ratios = [places.large.width] + places.columns * [places.small.width]
+        grid = figure.add_gridspec(places.rows, 1 + places.columns, width_ratios=ratios)
+        axes, first_row, first_column = figure.add_subplot(grid[:, 0]), 0, 1
     draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
-    _title(axes, "maze" if path is None else f"path of {len(path) - 1} actions")
+    _title(axes, caption or _caption(path))
     limits = _limits(values, maze[..., None])
     value_axes = []
     for orientation, name in enumerate(mechanism.orientations):
-        axes = figure.add_subplot(grid[orientation // columns, rows + orientation % columns])
+        row, column = divmod(orientation, places.columns)
+        axes = figure.add_subplot(grid[first_row + row, first_column + column])
         draw_values(axes, values[..., orientation], maze, limits=limits)
-        _title(axes, _NAMES.get(name, "values"))
+        _title(axes, _NAMES.get(name, f"{value_name}s"))
         if policy is not None:
             draw_policy(axes, policy, maze, mechanism=mechanism, orientation=orientation)
         if goal is not None and (len(goal) == 2 or goal[2] == orientation):
-            _mark(axes, goal, mechanism, colour=_GOAL, otherwise=shapes.star(0.52))
+            _mark(axes, goal, mechanism, colour=_GOAL, otherwise=_shapes.star(0.52))
         value_axes.append(axes)
-    bar = figure.colorbar(axes.images[-1], ax=value_axes, aspect=30, pad=0.02)
+    shape = {"shrink": 0.6, "aspect": 45} if places.below else {"aspect": 30}
+    bar = figure.colorbar(axes.images[-1], ax=value_axes, location=where, pad=0.02, **shape)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8, labelcolor=_INK)
-    if title:
-        figure.suptitle(title, color=_INK, fontsize=13)
+    bar.set_label(value_name, color=_INK, fontsize=9)
     return figure
 
 
@@ -185,12 +215,8 @@ def mazes_figure(
         raise ValueError("there are no mazes to draw")
     columns = min(columns, len(data))
     rows = -(-len(data) // columns)
-    height, width = data.size
-    side = 3.0
-    figure = Figure(
-        figsize=(columns * side * min(1, width / height), rows * _height(side, data.maze[0])),
-        layout="constrained",
-    )
+    room = _panels.panel(data.size, side=3.0, least_width=1.5 if policy is None else 2.3)
+    figure = _panels.new_figure(columns * room.width, rows * room.height, title=title)
     all_axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in all_axes[len(data) :]:
         axes.set_axis_off()
@@ -199,7 +225,7 @@ def mazes_figure(
         goal = tuple(data.goal[index].tolist())
         maze, mechanism = data.maze[index], data.mechanism
         actions = data.label[index] if policy is None else policy[index]
-        path = follow(actions, maze, start, goal, mechanism=mechanism)
+        path = path_of(actions, maze, start, goal, mechanism=mechanism)
         draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
         shortest = f"shortest path {data.spl[index][start]}"
         if policy is None:
@@ -207,16 +233,7 @@ def mazes_figure(
         else:
             arrived = tuple(path[-1].tolist()) == goal
             _title(axes, f"{f'{len(path) - 1} actions' if arrived else 'lost'}, {shortest}")
-    if title:
-        figure.suptitle(title, color=_INK, fontsize=13)
     return figure
-
-
-def farthest_start(spl: np.ndarray) -> tuple[int, int, int]:
-    """The first of the states that are farthest from the goal, by their SPL `[H, W, O]`."""
-    reachable = np.where(spl == UNREACHABLE, 0, spl)
-    row, column, orientation = np.unravel_index(reachable.argmax(), spl.shape)
-    return int(row), int(column), int(orientation)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
@@ -243,10 +260,10 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
 def _action_sign(mechanism: Mechanism, orientation: int, action: int) -> np.ndarray:
     rows, columns, new = mechanism.moves[orientation][action]
     if rows or columns:
-        return shapes.turned(shapes.arrow(0.72), (rows, columns))
+        return _shapes.turned(_shapes.arrow(0.72), (rows, columns))
     faced, facing = (COMPASS.get(mechanism.orientations[o], (-1, 0)) for o in (orientation, new))
     clockwise = facing == (faced[1], -faced[0])
-    return shapes.turned(shapes.bent_arrow(0.56, clockwise=clockwise), faced)
+    return _shapes.turned(_shapes.bent_arrow(0.56, clockwise=clockwise), faced)
 
 
 def _mark(
@@ -260,7 +277,7 @@ def _mark(
     outline = otherwise
     if len(state) == 3 and mechanism is not None:
         towards = COMPASS.get(mechanism.orientations[state[2]])
-        outline = shapes.turned(shapes.pointer(0.46), towards) if towards else otherwise
+        outline = _shapes.turned(_shapes.pointer(0.46), towards) if towards else otherwise
     axes.add_collection(
         PolyCollection(
             [outline + np.array([state[1], state[0]])],
@@ -272,19 +289,18 @@ def _mark(
     )
 
 
+def _caption(path: np.ndarray | None) -> str:
+    return "maze" if path is None else f"path of {len(path) - 1} actions"
+
+
 def _title(axes: Axes, text: str) -> None:
     axes.set_title(text, color=_INK, fontsize=10, pad=4)
 
 
 def _finish(axes: Axes, shape: tuple[int, ...]) -> None:
     axes.set(xticks=[], yticks=[], xlim=(-0.5, shape[1] - 0.5), ylim=(shape[0] - 0.5, -0.5))
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-
-
-def _height(side: float, maze: np.ndarray) -> float:
-    """The height in inches of a panel whose longer side is given, with room for its title."""
-    return side * min(1, maze.shape[0] / maze.shape[1]) + 0.35
+    for spine in axes.spines.values():  # so that a map without walls at its edge ends somewhere
+        spine.set(color=_WALL, linewidth=0.8)
 
 
 def _limits(values: np.ndarray, maze: np.ndarray) -> tuple[float, float]:

@@ -27,9 +27,9 @@ import os
 import numpy as np
 
 from hvin_jax.tasks import interchange
+from hvin_jax.tasks._npz import NpzReader, write_npz
 from hvin_jax.tasks.maze_data import ARRAYS, SPLITS, UNREACHABLE, MazeData, MazeSplits, find_fault
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism
-from hvin_jax.tasks.npz import NpzReader, write_npz
 
 FORMAT = "hvin_jax mazes"
 VERSION = 1

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from hvin_jax.tasks._npz import ArraySource, NpzReader, write_npz
 from hvin_jax.tasks.maze_data import SPLITS, MazeData, MazeSplits
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism
-from hvin_jax.tasks.npz import ArraySource, NpzReader, write_npz
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
 # Mazes that are converted at once: in float64 a whole data set takes gigabytes.
@@ -56,7 +56,7 @@ def _maze_pieces(data: MazeData) -> Iterator[np.ndarray]:
 
 
 def _goal_pieces(data: MazeData) -> Iterator[np.ndarray]:
-    return (data[block].goal_map().transpose(0, 3, 1, 2) for block in _blocks(len(data)))
+    return (data[block].goal_maps().transpose(0, 3, 1, 2) for block in _blocks(len(data)))
 
 
 def _policy_pieces(data: MazeData) -> Iterator[np.ndarray]:

@@ -51,9 +51,10 @@ class MazeData:
         """`(H, W)`."""
         return self.maze.shape[1], self.maze.shape[2]
 
-    def goal_map(self) -> np.ndarray:
+    def goal_maps(self) -> np.ndarray:
         """One-hot goals, uint8 `[n, H, W, O]`: the planner's input besides `maze`."""
-        return goal_map(self.goal, size=self.size, num_orientations=self.mechanism.num_orientations)
+        orientations = self.mechanism.num_orientations
+        return goal_maps(self.goal, size=self.size, num_orientations=orientations)
 
 
 ARRAYS = tuple(field.name for field in dataclasses.fields(MazeData) if field.name != "mechanism")
@@ -87,21 +88,22 @@ def goal_maps(goal: Any, *, size: tuple[int, ...], num_orientations: int) -> Any
     """One-hot maps of goals.
 
     Args:
-      goal: int `[n, 3]`, (row, column, orientation), a numpy or JAX array.
+      goal: int `[n, 3]`, (row, column, orientation); a numpy or JAX array, traced ones included.
       size: `(H, W)`.
       num_orientations: `O`.
 
     Returns:
       uint8 `[n, H, W, O]`, of the same kind.
     """
+    if goal.ndim != 2 or goal.shape[1] != 3:
+        raise ValueError(f"goal has shape {goal.shape}, expected [n, 3]: row, column, orientation")
     height, width = size
-    flat = (goal[:, 0] * width + goal[:, 1]) * num_orientations + goal[:, 2]
-    states = np.arange(height * width * num_orientations, dtype=goal.dtype)
-    maps = flat[:, None] == states[None]
-    return maps.reshape(-1, height, width, num_orientations).astype(np.uint8)
-
-
-goal_map = goal_maps
+    row, column, orientation = (goal[:, axis].astype(np.int32) for axis in range(3))
+    place = (row * width + column) * num_orientations + orientation
+    # Compared rather than indexed: that is the same expression for both kinds of array.
+    states = np.arange(height * width * num_orientations, dtype=np.int32)
+    maps = (place[:, None] == states[None]).astype(np.uint8)
+    return maps.reshape(goal.shape[0], height, width, num_orientations)
 
 
 def find_fault(

@@ -208,6 +208,16 @@ def one_start(starts: np.ndarray, *, seed: int) -> np.ndarray:
     return (flat & (rank == drawn[:, None] + 1)).reshape(starts.shape)
 
 
+def farthest_start(spl: np.ndarray) -> tuple[int, int, int]:
+    """The first of the states that are farthest from the goal, by their SPL `[H, W, O]`.
+
+    Where no state leads to the goal, it is the goal itself.
+    """
+    reachable = np.where(spl == UNREACHABLE, -1, spl.astype(np.int32))
+    row, column, orientation = np.unravel_index(reachable.argmax(), spl.shape)
+    return int(row), int(column), int(orientation)
+
+
 def _add_histograms(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     result = np.zeros(max(len(first), len(second)), dtype=np.int64)
     result[: len(first)] += first

@@ -14,8 +14,8 @@ import os
 import pathlib
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
+from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write
 
 Cell = tuple[int, int]
@@ -115,6 +115,8 @@ def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
     Returns:
       The map, without start and goal.
     """
+    with needs("reading a map from an image", "pillow", extra="draw"):
+        from PIL import Image, UnidentifiedImageError
     try:
         with Image.open(path) as image:
             coloured = image.convert("RGBA")
@@ -147,6 +149,8 @@ def to_png(own_map: OwnMap, path: str | os.PathLike[str], *, cell: int = 1) -> N
       path: where to.
       cell: how many pixels wide and high a cell of the map is.
     """
+    with needs("writing a map as an image", "pillow", extra="draw"):
+        from PIL import Image
     pixels = (own_map.maze * np.uint8(255)).repeat(cell, axis=0).repeat(cell, axis=1)
     with atomic_write(path) as file:
         Image.fromarray(pixels).convert("1").save(file, format="PNG")

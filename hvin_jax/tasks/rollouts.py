@@ -63,7 +63,7 @@ def _follow(
     return np.where(arrives, np.minimum(length, UNREACHABLE), UNREACHABLE).reshape(policy.shape)
 
 
-def follow(
+def path_of(
     policy: np.ndarray,
     maze: np.ndarray,
     start: tuple[int, int, int],

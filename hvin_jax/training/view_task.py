@@ -1,6 +1,5 @@
 """The 3D task: planning on maps that are predicted from views."""
 
-import dataclasses
 import math
 import pathlib
 from collections.abc import Mapping
@@ -11,10 +10,17 @@ import numpy as np
 import optax
 
 from hvin_jax.models import PlannerOutput, settings_of
-from hvin_jax.models.perception import Perception, VisualPlanner, join_params, part_params
+from hvin_jax.models._build import fields_of
+from hvin_jax.models.perception import (
+    Perception,
+    VisualModel,
+    join_params,
+    make_perception,
+    part_params,
+)
 from hvin_jax.planner import Planner, save_planner
+from hvin_jax.tasks.doom import expand
 from hvin_jax.tasks.doom.camera import VIEW_SHAPE
-from hvin_jax.tasks.doom.compaction import expand
 from hvin_jax.tasks.doom.view_data import ViewData
 from hvin_jax.tasks.maze_data import goal_maps
 from hvin_jax.training.devices import own_devices, split
@@ -22,7 +28,7 @@ from hvin_jax.training.maze_task import planner_arrays, training_arrays
 from hvin_jax.training.objective import Batch
 from hvin_jax.training.step import Forward, Params
 from hvin_jax.training.task import Split, Task
-from hvin_jax.visual_planner import load_perception, make_perception, save_perception
+from hvin_jax.visual_planner import load_perception, save_perception
 
 # How perception learns: from everything; from the map alone; not at all.
 LEARNING = ("joint", "map", "frozen")
@@ -83,7 +89,7 @@ class ViewCollator:
 
 
 def view_task(
-    model: VisualPlanner,
+    model: VisualModel,
     data: ViewData,
     *,
     learning: str = "joint",
@@ -106,7 +112,7 @@ def view_task(
     """
     mechanism = data.mazes.mechanism
     planner_settings = settings_of(model.planner)
-    perception_settings = perception_fields(model.perception)
+    perception_settings = fields_of(model.perception)
     goal = (*data.mazes.train.size, mechanism.num_orientations)
 
     def init(key: jax.Array) -> Params:
@@ -143,15 +149,9 @@ def first_perception(source: str, perception: Perception) -> Params | None:
         return None
     settings, params = load_perception(source)
     if make_perception(settings) != perception:
-        own = perception_fields(perception)
+        own = fields_of(perception)
         raise ValueError(f"the perception of {source} has settings {settings}, not {own}")
     return params
-
-
-def perception_fields(perception: Perception) -> dict[str, Any]:
-    """The settings of a perception, see `make_perception`."""
-    names = [field.name for field in dataclasses.fields(perception)]
-    return {name: getattr(perception, name) for name in names if name not in ("parent", "name")}
 
 
 def view_split(data: ViewData, name: str) -> Split:
@@ -167,7 +167,7 @@ def check_learning(learning: str) -> None:
 
 
 def view_forward(
-    model: VisualPlanner, *, learning: str = "joint", true_map_steps: int = 0
+    model: VisualModel, *, learning: str = "joint", true_map_steps: int = 0
 ) -> Forward:
     """Applies a visual planner to batches of views.
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from doom_helpers import free_distance, small_levels
 
-from hvin_jax.tasks.doom import orphans
+from hvin_jax.tasks.doom import MissingExtraError, _orphans
+from hvin_jax.tasks.doom._compaction import Tables, compact, expand
 from hvin_jax.tasks.doom.camera import DIRECTIONS, maze_views, shrink
-from hvin_jax.tasks.doom.compaction import Tables, compact, expand
-from hvin_jax.tasks.doom.engine import Engine, EngineError, MissingExtraError, Pose, check_pose
+from hvin_jax.tasks.doom.engine import Engine, EngineError, Pose, check_pose
 from hvin_jax.tasks.doom.levels import ANGLES, cell_centre, draw_looks
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
@@ -36,6 +36,7 @@ def views(levels, engine):
     return [maze_views(engine, name, data.size) for name in names]
 
 
+@pytest.mark.engine
 def test_poses_are_exact(levels, engine):
     _, _, names = levels
     engine.open_level(names[1])
@@ -59,6 +60,7 @@ def test_wrong_poses_are_noticed(pose):
         check_pose(pose, x=32, y=32, angle=90)
 
 
+@pytest.mark.engine
 def test_depth_agrees_with_the_grid(levels, engine):
     """What lies ahead is as far away as the maze says, in free cells and in chambers."""
     data, _, names = levels
@@ -82,6 +84,7 @@ def test_depth_agrees_with_the_grid(levels, engine):
     assert len(seen) > 3
 
 
+@pytest.mark.engine
 def test_open_and_blocked_views_differ(levels, views):
     data, _, _ = levels
     maze, pictures = data.maze[0], views[0]
@@ -104,6 +107,7 @@ def test_open_and_blocked_views_differ(levels, views):
     assert all(np.frombuffer(x, np.uint8).std() > 1 for x in chambers)  # textured, not a constant
 
 
+@pytest.mark.engine
 def test_chambers_follow_the_look(views):
     """A wall cell shows the texture of its level: no constant gives the map away."""
     corners = {pictures[0, 0].tobytes() for pictures in views}
@@ -111,6 +115,7 @@ def test_chambers_follow_the_look(views):
     assert len(corners) == len(walls) > 1
 
 
+@pytest.mark.engine
 def test_rendering_is_deterministic(levels, views):
     data, wad, names = levels
     with Engine(wad, first_map=names[2]) as other:
@@ -124,6 +129,7 @@ def test_shrink():
     np.testing.assert_array_equal(shrink(screen), np.floor(mean + 0.5).astype(np.uint8))
 
 
+@pytest.mark.engine
 def test_compaction_loses_nothing(views):
     tables = Tables()
     columns, table, pieces = [], [], []
@@ -153,17 +159,19 @@ def _memory_of(folder):
     return list(SHARED_MEMORY.glob(f"ViZDoom*{(folder / 'instance').read_text()}"))
 
 
+@pytest.mark.engine
 def test_close_leaves_nothing(levels):
     _, wad, names = levels
     with Engine(wad, first_map=names[0]) as engine:
         folder, memory = engine.folder, _memory_of(engine.folder)
         assert engine.pids
         assert len(memory) == 3
-    assert orphans.engine_pids(folder) == []
+    assert _orphans.engine_pids(folder) == []
     assert not folder.exists()
     assert not any(path.exists() for path in memory)
 
 
+@pytest.mark.engine
 def test_dead_engine_is_noticed_and_cleared(levels):
     _, wad, names = levels
     with Engine(wad, first_map=names[0]) as engine:
@@ -175,6 +183,8 @@ def test_dead_engine_is_noticed_and_cleared(levels):
     assert not any(path.exists() for path in memory)
 
 
+@pytest.mark.engine
+@pytest.mark.processes
 def test_orphans_are_cleared(levels, tmp_path, monkeypatch):
     """A Python that is killed leaves its engine behind; the next one clears it away."""
     _, wad, names = levels
@@ -189,17 +199,17 @@ def test_orphans_are_cleared(levels, tmp_path, monkeypatch):
     folder = pathlib.Path(process.stdout.readline().strip())
     memory = _memory_of(folder)
     assert len(memory) == 3
-    orphans.clear_orphans()
-    assert orphans.engine_pids(folder)  # its owner lives
+    _orphans.clear_orphans()
+    assert _orphans.engine_pids(folder)  # its owner lives
     process.kill()
     process.wait()
     process.stdout.close()
-    assert orphans.engine_pids(folder)
-    orphans.clear_orphans()
+    assert _orphans.engine_pids(folder)
+    _orphans.clear_orphans()
     end = time.monotonic() + 10
-    while orphans.engine_pids(folder) and time.monotonic() < end:
+    while _orphans.engine_pids(folder) and time.monotonic() < end:
         time.sleep(0.01)
-    assert not orphans.engine_pids(folder)
+    assert not _orphans.engine_pids(folder)
     assert not folder.exists()
     assert not any(path.exists() for path in memory)
 
@@ -207,7 +217,10 @@ def test_orphans_are_cleared(levels, tmp_path, monkeypatch):
 def test_missing_extra(monkeypatch, levels):
     _, wad, names = levels
     monkeypatch.setitem(sys.modules, "vizdoom", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hvin_jax\[vizdoom\]'$"):
+    with pytest.raises(
+        MissingExtraError,
+        match=r"^the Doom engine needs vizdoom: pip install 'hvin_jax\[vizdoom\]'$",
+    ):
         Engine(wad, first_map=names[0])
 
 

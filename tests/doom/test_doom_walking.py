@@ -9,8 +9,8 @@ from hvin_jax.report.walks import Film
 from hvin_jax.tasks.doom.engine import Engine, Pose
 from hvin_jax.tasks.doom.levels import cell_centre
 from hvin_jax.tasks.doom.walking import state_of, walk
-from hvin_jax.tasks.drawing import farthest_start
-from hvin_jax.tasks.rollouts import follow
+from hvin_jax.tasks.measures import farthest_start
+from hvin_jax.tasks.rollouts import path_of
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,7 @@ def _task(data, k):
     return farthest_start(data.spl[k]), tuple(int(x) for x in data.goal[k])
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("k", [0, 1, 2])
 def test_optimal_policy_arrives(levels, engine, k):
     data, _, names = levels
@@ -38,7 +39,7 @@ def test_optimal_policy_arrives(levels, engine, k):
     assert result.reached
     assert not result.bumped
     assert result.length == data.spl[k][start]
-    expected = follow(data.label[k], data.maze[k], start, goal, mechanism=data.mechanism)
+    expected = path_of(data.label[k], data.maze[k], start, goal, mechanism=data.mechanism)
     np.testing.assert_array_equal(result.states, expected)
     # By its own account the engine is where the walk says it is, at the centre of the goal's cell.
     assert np.abs(np.array(engine.pose[:2]) - cell_centre(*goal[:2], 7)).max() < 1
@@ -46,6 +47,7 @@ def test_optimal_policy_arrives(levels, engine, k):
     assert np.abs(np.diff(result.track, axis=0)).max() < 17
 
 
+@pytest.mark.engine
 def test_a_wall_stops_it(levels, engine):
     data, _, names = levels
     engine.open_level(names[0])
@@ -58,6 +60,7 @@ def test_a_wall_stops_it(levels, engine):
     assert data.maze[0][row, column]  # it did not get into the wall
 
 
+@pytest.mark.engine
 def test_circles_end(levels, engine):
     data, _, names = levels
     engine.open_level(names[0])
@@ -75,6 +78,7 @@ def test_states_of_poses():
     assert state_of(Pose(100, 170, 359.9), 3) == (0, 1, 1)
 
 
+@pytest.mark.engine
 def test_film(levels, engine, tmp_path):
     data, _, names = levels
     engine.open_level(names[1])

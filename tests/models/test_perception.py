@@ -8,12 +8,20 @@ import numpy as np
 import optax
 import pytest
 
+from hvin_jax import Planner, visual_planner
 from hvin_jax.models import VIN, PlannerOutput
-from hvin_jax.models.perception import Perception, VisualPlanner, join_params, part_params
+from hvin_jax.models.perception import (
+    Perception,
+    VisualModel,
+    join_params,
+    make_perception,
+    part_params,
+)
 from hvin_jax.tasks.doom.view_data import ViewData
+from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.view_task import ViewCollator, freeze_perception, view_forward
-from hvin_jax.visual_planner import load_perception, make_perception, save_perception
+from hvin_jax.visual_planner import VisualPlanner, load_perception, save_perception
 
 SIZE, ORIENTATIONS = (3, 4), 4
 
@@ -21,12 +29,13 @@ SIZE, ORIENTATIONS = (3, 4), 4
 @pytest.fixture(scope="module")
 def model():
     planner = VIN(depth=2, latent_actions=3, hidden=4, kernel_size=3)
-    return VisualPlanner(Perception(channels=(4, 6), features=5, hidden=7), planner)
+    return VisualModel(Perception(channels=(4, 6), features=5, hidden=7), planner)
 
 
 @pytest.fixture(scope="module")
 def params(model):
-    params = model.init_params(jax.random.key(0), (24, 32, 3), (*SIZE, ORIENTATIONS))
+    init = jax.jit(model.init_params, static_argnums=(1, 2))
+    params = init(jax.random.key(0), (24, 32, 3), (*SIZE, ORIENTATIONS))
     # Values that are not zero, so that the policy depends on them.
     planner = jax.tree.map(lambda x: x + 0.1, part_params(params, "planner"))
     return join_params(part_params(params, "perception"), planner)
@@ -82,7 +91,7 @@ def _plain_perception(params, views):
 def test_perception_is_what_it_says(model, params):
     batch = _batch()
     part = part_params(params, "perception")
-    logits = model.perception.apply(part, batch["views"], batch["view_index"])
+    logits = jax.jit(model.perception.apply)(part, batch["views"], batch["view_index"])
     views = np.asarray(batch["views"]).astype(float)[np.asarray(batch["view_index"])]
     np.testing.assert_allclose(logits, _plain_perception(part, views), rtol=1e-3, atol=1e-4)
 
@@ -121,12 +130,15 @@ def test_what_perception_learns_from(model, params, learning, from_policy, from_
     batch = _batch()
     forward = view_forward(model, learning=learning)
 
-    def gradient(of):
-        grads = jax.grad(lambda p: jnp.sum(of(forward(p, batch)) ** 2))(params)
-        return float(optax.tree.norm(part_params(grads, "perception")))
+    @jax.jit
+    def gradients(params):
+        def norm(of):
+            grads = jax.grad(lambda p: jnp.sum(of(forward(p, batch)) ** 2))(params)
+            return optax.tree.norm(part_params(grads, "perception"))
 
-    assert (gradient(lambda output: output.logits) > 0) == from_policy
-    assert (gradient(lambda output: output.map_logits) > 0) == from_map
+        return norm(lambda output: output.logits), norm(lambda output: output.map_logits)
+
+    assert tuple(norm > 0 for norm in gradients(params)) == (from_policy, from_map)
 
 
 def test_frozen_perception_stays(params):
@@ -208,6 +220,27 @@ def test_save_and_load(model, params, tmp_path):
         load_perception(tmp_path)
     with pytest.raises(ValueError, match="no perception there"):
         load_perception(tmp_path / "perception" / "other")
+
+
+def test_decisions(model, params):
+    """What is compiled is what the model says, for any number of views within the same room."""
+    settings = {"channels": [4, 6], "features": 5, "hidden": 7}
+    fields = {"depth": 2, "latent_actions": 3, "hidden": 4, "kernel_size": 3}
+    planner = Planner(
+        {"kind": "vin", **fields}, part_params(params, "planner"), get_mechanism("diffdrive")
+    )
+    trained = VisualPlanner(settings, part_params(params, "perception"), planner)
+    assert trained.model == model
+    batch = _batch(size=1)
+    views, index, goal = (np.asarray(batch[name]) for name in ("views", "view_index", "goal"))
+    decision = trained.decide(views, index[0], tuple(goal[0].tolist()))
+    output = view_forward(model)(params, batch)
+    np.testing.assert_allclose(decision.free, jax.nn.sigmoid(output.map_logits)[0], rtol=1e-5)
+    np.testing.assert_array_equal(decision.policy, output.logits[0].argmax(-1))
+    assert decision.policy.dtype == np.uint8
+    count = visual_planner._decide._cache_size()
+    trained.decide(np.concatenate([views, views]), index[0], tuple(goal[0].tolist()))
+    assert visual_planner._decide._cache_size() == count
 
 
 def test_bad_settings(model):

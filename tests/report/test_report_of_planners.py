@@ -1,5 +1,6 @@
 """Reports for which planners are put to work: entropy (counted by hand, too) and pictures."""
 
+import functools
 import json
 
 import jax
@@ -20,6 +21,7 @@ from hvin_jax.tasks.mechanisms import get_mechanism
 SPLITS = {"train": 0, "valid": 0, "test": 5, "seed": 0}
 
 
+@functools.cache
 def _planner(kind, seed=0):
     """A planner whose values are drawn at random, not zero as those of a new one."""
     settings = {"kind": kind, "num_orientations": 4, "num_actions": 3, "latent_actions": 6}
@@ -43,14 +45,9 @@ def mazes():
 @pytest.mark.parametrize("kind", ["vin", "highway_vin"])
 def test_as_counted_by_hand(mazes, kind):
     planner = _planner(kind)
-    output = planner.model.apply(
-        planner.params,
-        mazes.maze,
-        mazes.goal_map(),
-        train=True,
-        diagnostics=True,
-        rngs={"exploration": jax.random.split(jax.random.key(3), 1)[0]},
-    )
+    explore = functools.partial(planner.model.apply, train=True, diagnostics=True)
+    rngs = {"exploration": jax.random.split(jax.random.key(3), 1)[0]}
+    output = jax.jit(explore)(planner.params, mazes.maze, mazes.goal_maps(), rngs=rngs)
     actions = np.asarray(output.actions).reshape(len(output.actions), -1)
     entropies = []
     for chosen in actions.T:
@@ -87,6 +84,8 @@ def stored(tmp_path):
     return tmp_path
 
 
+@pytest.mark.processes
+@pytest.mark.slow
 def test_reports(stored, mazes):
     command = ("report", "--name=entropy,value_maps,examples", "--results=results")
     code, _, err = run(*command, folder=stored)

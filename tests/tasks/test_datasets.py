@@ -27,9 +27,10 @@ def _equal(first, second):
     )
 
 
+@pytest.mark.processes
+@pytest.mark.slow
 def test_the_number_of_workers_does_not_matter():
     alone = _make(train=2000)
-    assert _equal(alone, _make(train=2000, workers=2))
     assert _equal(alone, _make(train=2000, workers=3))
     assert not _equal(alone, _make(train=2000, seed=1))
 
@@ -79,7 +80,7 @@ def test_empty_splits_and_parts():
     part = mazes.train[1:3]
     np.testing.assert_array_equal(part.label, mazes.train.label[1:3])
     assert len(part) == 2
-    assert part.goal_map().shape == (2, 9, 9, 4)
+    assert part.goal_maps().shape == (2, 9, 9, 4)
 
 
 def test_progress_adds_up():
@@ -89,7 +90,7 @@ def test_progress_adds_up():
     assert len(steps) >= 4
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.processes)])
 def test_too_few_maps_is_an_error(workers):
     # 5×5 without decimation: the search goes round the four cells in one of two ways; the goal
     # frees the wall that is left, the one in the middle, or none.

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from hvin_jax._files import atomic_write
+from hvin_jax.tasks._npz import MazeFileError
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import ARRAYS, SPLITS
 from hvin_jax.tasks.mechanisms import MECHANISMS
-from hvin_jax.tasks.npz import MazeFileError
 
 
 def _make(mechanism="diffdrive", size=(7, 9), counts=(30, 6, 4)):

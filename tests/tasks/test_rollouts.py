@@ -5,7 +5,7 @@ import pytest
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import MECHANISMS
 from hvin_jax.tasks.own_maps import from_text
-from hvin_jax.tasks.rollouts import BLOCK, follow, path_lengths
+from hvin_jax.tasks.rollouts import BLOCK, path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import label_mazes
 
 
@@ -61,21 +61,21 @@ def test_the_longest_possible_path():
     assert lengths[0, 4, 7, 0] == height * width - 1 - (4 * width + 7)
 
 
-def test_follow_by_hand():
+def test_path_by_hand():
     own = from_text("S..\n.#.\n..G")
     mechanism = MECHANISMS["diffdrive"]
     north, east, _, south = range(4)
     policy = np.zeros((3, 3, 4), dtype=int)
     policy[:, :2, north] = policy[0, 2, east] = 1
-    path = follow(policy, own.maze, (0, 0, north), (2, 2, south), mechanism=mechanism)
+    path = path_of(policy, own.maze, (0, 0, north), (2, 2, south), mechanism=mechanism)
     expected = [(0, 0, north), (0, 0, east), (0, 1, east), (0, 2, east), (0, 2, south)]
     assert [tuple(state) for state in path.tolist()] == [*expected, (1, 2, south), (2, 2, south)]
     # Turning left and right for ever: the path ends when it repeats itself.
     policy[0, 0] = [1, 2, 0, 0]
-    path = follow(policy, own.maze, (0, 0, north), (2, 2, south), mechanism=mechanism)
+    path = path_of(policy, own.maze, (0, 0, north), (2, 2, south), mechanism=mechanism)
     assert path[:, 2].tolist() == [north, east, north]
     # A start at the goal is a path of no action.
-    assert len(follow(policy, own.maze, (2, 2, 0), (2, 2, 0), mechanism=mechanism)) == 1
+    assert len(path_of(policy, own.maze, (2, 2, 0), (2, 2, 0), mechanism=mechanism)) == 1
 
 
 def test_unfit_policies_are_refused():
@@ -93,4 +93,4 @@ def test_unfit_policies_are_refused():
         lengths(np.full((2, 3, 3, 4), 3))
     for state in ((0, 3, 0), (0, 0, 4), (0, 0)):
         with pytest.raises(ValueError, match=r"is not a \(row, column, orientation\) within"):
-            follow(np.zeros((3, 3, 4), dtype=int), maze[0], state, (0, 0, 0), mechanism=mechanism)
+            path_of(np.zeros((3, 3, 4), dtype=int), maze[0], state, (0, 0, 0), mechanism=mechanism)

@@ -1,9 +1,12 @@
+import functools
+
+import jax
 import jax.numpy as jnp
 import maze_oracle
 import numpy as np
 import pytest
 
-from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets, goal_map
+from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets, goal_maps
 from hvin_jax.tasks.mechanisms import MECHANISMS
 from hvin_jax.tasks.own_maps import from_text
 from hvin_jax.tasks.shortest_paths import BLOCK, draw_labels, label_mazes, shortest_paths
@@ -120,10 +123,24 @@ def test_labels_come_from_the_generator_given():
 def test_action_sets_and_goal_maps(library):
     sets = action_sets(library.asarray(np.array([[0b101, 0b010]], np.uint8)), num_actions=3)
     assert sets.tolist() == [[[True, False, True], [False, True, False]]]
-    maps = goal_map(np.array([[1, 0, 3], [0, 2, 1]]), size=(2, 3), num_orientations=4)
+    goal = library.asarray(np.array([[1, 0, 3], [0, 2, 1]], np.int32))
+    maps = goal_maps(goal, size=(2, 3), num_orientations=4)
+    assert isinstance(maps, library.ndarray)
+    assert maps.dtype == np.uint8
     assert maps.shape == (2, 2, 3, 4)
     assert maps.sum() == 2
     assert maps[0, 1, 0, 3] == maps[1, 0, 2, 1] == 1
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_goal_maps_of_traced_and_narrow_goals(x64, dtype):
+    goal = np.array([[14, 13, 3]], dtype)  # state 895, more than a byte holds
+    make = functools.partial(goal_maps, size=(15, 15), num_orientations=4)
+    assert make(goal).ravel().argmax() == 895
+    np.testing.assert_array_equal(jax.jit(make)(goal), make(goal))
+    assert make(goal[:0]).shape == (0, 15, 15, 4)
+    with pytest.raises(ValueError, match=r"goal has shape \(3,\), expected \[n, 3\]"):
+        make(goal[0])
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,9 @@ def test_labels_of_a_turned_maze_are_those_of_the_maze_it_is(mazes):
     found = symmetries(mazes.mechanism, mazes.size)
     assert found.order == 8
     distinct = set()
+    transform = jax.jit(lambda batch, which: found.transform(batch, which))
     for which in range(found.order):
-        moved = found.transform(arrays(mazes), jnp.full(len(mazes), which))
+        moved = transform(arrays(mazes), jnp.full(len(mazes), which))
         moved = {name: np.asarray(array) for name, array in moved.items()}
         spl, optimal = shortest_paths(moved["maze"], moved["goal"], mechanism=mazes.mechanism)
         np.testing.assert_array_equal(moved["spl"], spl)
@@ -58,7 +59,7 @@ def test_maps_that_are_not_square_are_not_turned_by_a_quarter():
     mazes = make("diffdrive", (7, 11), 4)
     found = symmetries(mazes.mechanism, mazes.size)
     assert found.order == 4
-    moved = found.transform(arrays(mazes), jnp.arange(4))
+    moved = jax.jit(lambda batch: found.transform(batch, jnp.arange(4)))(arrays(mazes))
     spl, _ = shortest_paths(
         np.asarray(moved["maze"]), np.asarray(moved["goal"]), mechanism=mazes.mechanism
     )

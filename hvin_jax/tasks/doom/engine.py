@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hvin_jax.tasks.doom import orphans
+from hvin_jax._extras import needs
+from hvin_jax.tasks.doom import _orphans
 
 # In the first 7 actions of an episode turns are ignored.
 _FIRST_TIC = 10
-
-
-class MissingExtraError(ImportError):
-    """The engine is not installed."""
 
 
 class EngineError(RuntimeError):
@@ -37,12 +34,8 @@ class Pose(NamedTuple):
 
 def load_vizdoom() -> ModuleType:
     """The module `vizdoom`, or an error that says how to get it."""
-    try:
+    with needs("the Doom engine", "vizdoom", extra="vizdoom"):
         import vizdoom
-    except ImportError as error:
-        raise MissingExtraError(
-            "the Doom engine is not installed: pip install 'hvin_jax[vizdoom]'"
-        ) from error
     return vizdoom
 
 
@@ -85,7 +78,7 @@ class Engine:
             raise ValueError(
                 f"ViZDoom has no resolution {resolution[0]}×{resolution[1]}; try 160×120 or 320×240"
             )
-        self.folder = orphans.make_folder()
+        self.folder = _orphans.make_folder()
         game = self._game = vizdoom.DoomGame()
         try:
             game.set_doom_scenario_path(os.fspath(wad))
@@ -120,7 +113,7 @@ class Engine:
             game.set_seed(0)
             with self._translated():
                 game.init()
-            orphans.remember_instance(self.folder)
+            _orphans.remember_instance(self.folder)
         except BaseException:
             self.close()
             raise
@@ -135,12 +128,12 @@ class Engine:
         """Ends the engine and leaves nothing of it behind."""
         with contextlib.suppress(*self._errors):
             self._game.close()
-        orphans.clear(self.folder)
+        _orphans.clear(self.folder)
 
     @property
     def pids(self) -> list[int]:
         """The numbers of the engine's processes."""
-        return orphans.engine_pids(self.folder)
+        return _orphans.engine_pids(self.folder)
 
     def open_level(self, name: str) -> None:
         """Goes to another level of the file; the agent faces east."""

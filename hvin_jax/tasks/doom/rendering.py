@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hvin_jax.tasks.doom import orphans
+from hvin_jax.tasks.doom import _orphans
+from hvin_jax.tasks.doom._compaction import CompactViews, compact
 from hvin_jax.tasks.doom.camera import maze_views
-from hvin_jax.tasks.doom.compaction import CompactViews, compact
 from hvin_jax.tasks.doom.engine import Engine, EngineError, load_vizdoom
 from hvin_jax.tasks.doom.levels import Look, check_maze, write_levels
 
@@ -83,8 +83,8 @@ def render_mazes(
         raise ValueError(f"there are {len(mazes)} mazes but {len(looks)} looks")
     for maze in mazes:
         check_maze(maze)
-    orphans.clear_orphans()
-    folder = orphans.make_folder()
+    _orphans.clear_orphans()
+    folder = _orphans.make_folder()
     try:
         with contextlib.closing(_Crew(min(workers, max(len(mazes), 1)))) as crew:
             for start in range(0, len(mazes), levels_per_file):
@@ -126,7 +126,7 @@ class _Worker:
             self.process.kill()
             self.process.join()
         self.process.close()
-        orphans.clear_orphans()
+        _orphans.clear_orphans()
 
 
 class _Crew:
@@ -172,7 +172,7 @@ class _Crew:
     def _without_engine(self) -> set[int | None]:
         """Workers whose engine is dead, which they will soon notice, or never."""
         pids = [worker.process.pid for worker in self._workers]
-        return {pid for pid in pids if pid is not None and orphans.has_lost_engine(pid)}
+        return {pid for pid in pids if pid is not None and _orphans.has_lost_engine(pid)}
 
     def _replace(self, worker: _Worker, attempts: collections.Counter[int]) -> None:
         if worker.jobs:

@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 from hvin_jax._files import write_json
-from hvin_jax.tasks.doom.compaction import COLUMN_SHAPE, COLUMNS, CompactViews, Tables, expand
+from hvin_jax.tasks._npz import MazeFileError, NpzReader, write_npz
+from hvin_jax.tasks.doom._compaction import COLUMN_SHAPE, COLUMNS, CompactViews, Tables, expand
 from hvin_jax.tasks.doom.engine import load_vizdoom
 from hvin_jax.tasks.doom.levels import LOOKS, Look, draw_looks
 from hvin_jax.tasks.doom.rendering import render_mazes
 from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.maze_data import SPLITS, MazeSplits
-from hvin_jax.tasks.npz import MazeFileError, NpzReader, write_npz
 
 FORMAT, VERSION = "hvin_jax views", 1
 MAZES, MANIFEST, _LOCK = "mazes.npz", "views.json", ".lock"

@@ -1,0 +1,92 @@
+"""Trained parts on disk: a folder with a description in JSON and parameters in `weights.npz`.
+
+Parameters are one array each; nested names are joined by "/". In place of its own weights a folder
+may use those of a folder beside it: then `"weights"` in its description is the name of that one.
+"""
+
+import json
+import pathlib
+import zipfile
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from hvin_jax._files import write_json
+from hvin_jax.tasks._npz import write_npz
+
+VERSION = 1
+_WEIGHTS = "weights.npz"
+
+T = TypeVar("T")
+
+
+def save_folder(
+    folder: str | pathlib.Path, kind: str, params: Any, content: Mapping[str, Any]
+) -> None:
+    """Writes a trained part; each of its files appears when it is complete.
+
+    Args:
+      folder: where to.
+      kind: what it is, such as "planner"; its description becomes `KIND.json`.
+      params: its parameters.
+      content: its description.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {name: np.asarray(x) for name, x in flat_params(params).items()}
+    write_npz(folder / _WEIGHTS, arrays)
+    head = {"format": f"hvin_jax {kind}", "version": VERSION}
+    write_json(folder / f"{kind}.json", {**head, **content})
+
+
+def load_folder(
+    folder: pathlib.Path, kind: str, make: Callable[[dict[str, Any], dict[str, Any]], T]
+) -> T:
+    """Reads what `save_folder` wrote.
+
+    Args:
+      folder: where from.
+      kind: what it is, as in `save_folder`.
+      make: makes what is returned of the description and the parameters.
+
+    Returns:
+      What `make` makes.
+
+    Raises:
+      ValueError: something is missing or does not fit, files and `make` alike.
+    """
+    try:
+        content = json.loads((folder / f"{kind}.json").read_text())
+        if content["version"] != VERSION:
+            raise ValueError(
+                f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
+            )
+        return make(content, _read_weights(_owner_of_weights(folder, content) / _WEIGHTS))
+    except KeyError as error:
+        raise ValueError(f"{folder} is not a sound {kind}: {error} is missing") from error
+    except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{folder} is not a sound {kind}: {error}") from error
+
+
+def flat_params(params: Any) -> dict[str, Any]:
+    """The arrays of parameters by their joined names."""
+    return flatten_dict(params["params"], sep="/")
+
+
+def _owner_of_weights(folder: pathlib.Path, content: Mapping[str, Any]) -> pathlib.Path:
+    name = content.get("weights")
+    if name is None:
+        return folder
+    # A description may come from anywhere, so it must not lead elsewhere in the file system.
+    if not isinstance(name, str) or name in ("", ".", "..") or set(name) & set("/\\:\0"):
+        raise ValueError(f"its weights are {name!r}, expected the name of a folder beside it")
+    return folder.resolve().parent / name
+
+
+def _read_weights(path: pathlib.Path) -> dict[str, Any]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        weights = {name: jnp.asarray(arrays[name]) for name in arrays.files}
+    return {"params": unflatten_dict(weights, sep="/")}

@@ -1,0 +1,33 @@
+"""A parser of command lines whose mistakes are one sentence each."""
+
+import argparse
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """`ArgumentParser` without abbreviations, and without a page of usage after a mistake."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options
+        )
+
+    @property
+    def options(self) -> list[str]:
+        """The names of all options."""
+        return list(self._option_string_actions)
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process with a sentence and exit code 2."""
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def at_least(least: int) -> Any:
+    """A type of arguments: whole numbers from `least` on."""
+
+    def number(text: str) -> int:
+        if not text.lstrip("-").isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number of {least} or more")
+        return int(text)
+
+    return number

@@ -1,0 +1,108 @@
+"""`hvin plan`: plans a path on a map of your own with a trained planner."""
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+
+from hvin_jax._extras import MissingExtraError
+from hvin_jax.cli._parser import Parser, at_least
+from hvin_jax.plan import Plan
+from hvin_jax.planner import Planner, load_planner, shipped_planners
+from hvin_jax.tasks.own_maps import OwnMap, from_text, read_map, to_text
+
+_ABOUT = """\
+Plans a path on a map of your own with a trained planner, draws it and says how it compares with a
+shortest one.
+
+A map is a drawing (.txt: # wall, . free, S start, G goal), a black-and-white image (.png) or an
+array of 0 and 1 (.npy); - reads a drawing from the standard input."""
+
+_EXAMPLES = """\
+examples:
+  hvin plan my_maze.txt
+  hvin plan plan.png --cell=8 --start=1,1 --goal=9,14,E --out=path.png
+  hvin plan my_maze.txt --planner=runs/quickstart
+  printf '#####\\n#S.G#\\n#####\\n' | hvin plan - --out=
+
+exit code: 0 if the planner reaches the goal, 1 if not, 2 after a mistake"""
+
+
+def add_parser(commands: Any) -> None:
+    """Adds the subcommand."""
+    parser: Parser = commands.add_parser(
+        "plan", help="plan a path on a map of your own", description=_ABOUT, epilog=_EXAMPLES
+    )
+    parser.add_argument("map", metavar="MAP", nargs="?", help="The map: .txt, .png, .npy or -.")
+    parser.add_argument("--map", dest="map_option", help=argparse.SUPPRESS)  # as it was once given
+    parser.add_argument(
+        "--start", metavar="R,C[,O]", help="Row and column from 0 on, by default S of the drawing."
+    )
+    parser.add_argument(
+        "--goal",
+        metavar="R,C[,O]",
+        help="The same for the goal, by default G. Without an orientation (N, E, W, S), the best.",
+    )
+    parser.add_argument(
+        "--planner",
+        metavar="NAME",
+        help="Folder of a run or planner, or the name of one that comes with the package: "
+        f"{', '.join(shipped_planners())}; by default, of these the one for the size of the map.",
+    )
+    parser.add_argument(
+        "--cell", metavar="N", type=at_least(1), default=1, help="For images: pixels per cell."
+    )
+    parser.add_argument(
+        "--out", default="plan.png", help="Picture to write, *.png or *.svg; '' for none."
+    )
+    parser.set_defaults(run=_run, parser=parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    own_map = _read(arguments)
+    if arguments.planner:
+        planner = load_planner(arguments.planner)
+    else:
+        planner = load_planner(size=own_map.maze.shape)
+    start = _state("start", arguments.start, own_map.start)
+    goal = _state("goal", arguments.goal, own_map.goal)
+    plan: Plan = planner.plan(own_map.maze, goal, start)
+    shown = OwnMap(own_map.maze, plan.start[:2], plan.goal[:2])
+    print(to_text(shown, path=None if plan.shortest is None else plan.path))
+    print(f"{planner.name}: {plan.summary()}")
+    if arguments.out:
+        _draw(plan, own_map.maze, planner, arguments.out)
+    return 0 if plan.reached else 1
+
+
+def _read(arguments: argparse.Namespace) -> OwnMap:
+    given = [x for x in (arguments.map, arguments.map_option) if x is not None]
+    if len(given) != 1:
+        raise ValueError("say which MAP to plan on, one at a time, see hvin plan --help")
+    if given[0] == "-":
+        return from_text(sys.stdin.read())
+    return read_map(given[0], cell=arguments.cell)
+
+
+def _state(name: str, text: str | None, drawn: tuple[int, int] | None) -> tuple[int | str, ...]:
+    """A state as `Planner.plan` takes it, which also checks it."""
+    if text is not None:
+        parts = text.replace(" ", "").split(",")
+        return tuple(int(part) if part.lstrip("-").isdigit() else part for part in parts)
+    if drawn is None:
+        raise ValueError(
+            f"the map has no {name[0].upper()}: say where the {name} is by --{name}=ROW,COLUMN"
+        )
+    return drawn
+
+
+def _draw(plan: Plan, maze: np.ndarray, planner: Planner, out: str) -> None:
+    try:
+        from hvin_jax.report.plans import plan_figure
+        from hvin_jax.tasks.drawing import save_figure
+    except MissingExtraError as error:
+        print(f"no picture was drawn, since {error}")
+        return
+    save_figure(plan_figure(plan, maze, mechanism=planner.mechanism), out)
+    print(out)

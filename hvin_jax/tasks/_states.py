@@ -1,0 +1,83 @@
+"""States and maps as people write them, and what is wrong with them in one sentence."""
+
+from typing import Any
+
+import numpy as np
+
+from hvin_jax.tasks.mechanisms import Mechanism
+
+
+def as_maps(maze: Any) -> np.ndarray:
+    """Maps as an array, uint8 `[H, W]` or `[n, H, W]`, of whatever can be read as such."""
+    try:
+        array = np.asarray(maze)
+    except ValueError as error:
+        raise ValueError(
+            "the maps of a batch differ in size, or the rows of a map in length: plan on maps of "
+            "different sizes one by one"
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"the map is a {type(maze).__name__}, expected an array of 1 (free) and 0 (wall); "
+            "hvin_jax.tasks.from_text(drawing).maze is one"
+        )
+    if array.ndim not in (2, 3) or 0 in array.shape[-2:]:
+        raise ValueError(f"the map has shape {array.shape}, expected [H, W] or a batch [n, H, W]")
+    if not ((array == 0) | (array == 1)).all():
+        raise ValueError("the map has values other than 0 (wall) and 1 (free)")
+    return array.astype(np.uint8)
+
+
+def states_of(state: Any, maze: np.ndarray, *, mechanism: Mechanism, name: str) -> np.ndarray:
+    """A state, or those of all orientations where that is left out: int64 `[k, 3]`.
+
+    Args:
+      state: (row, column) or (row, column, orientation); the orientation as a number or by name.
+      maze: `[H, W]`, 1 = free, 0 = wall.
+      mechanism: how the agent moves.
+      name: what errors call it, such as "the goal".
+    """
+    names = mechanism.orientations
+    entries = _entries(state)
+    if entries is not None and len(entries) == 3 and entries[2] in names:
+        entries[2] = names.index(entries[2])
+    if (
+        entries is None
+        or len(entries) not in (2, 3)
+        or not all(isinstance(x, int | float) and float(x).is_integer() for x in entries)
+    ):
+        raise ValueError(
+            f"{name} is {_shown(state)}, expected whole numbers (row, column) or (row, column, "
+            f"orientation), where an orientation of {mechanism.name} is 0 to {len(names) - 1} or "
+            f"one of {', '.join(names)}"
+        )
+    row, column, *orientation = (int(x) for x in entries)
+    height, width = maze.shape
+    if not (0 <= row < height and 0 <= column < width):
+        raise ValueError(f"{name} {(row, column)} is outside of the {height}×{width} map")
+    if orientation and not 0 <= orientation[0] < len(names):
+        raise ValueError(
+            f"{name} has orientation {orientation[0]}, but {mechanism.name} has 0 to "
+            f"{len(names) - 1} ({', '.join(names)})"
+        )
+    if not maze[row, column]:
+        raise ValueError(f"{name} {(row, column)} is on a wall")
+    return np.array([(row, column, o) for o in orientation or range(len(names))])
+
+
+def _entries(state: Any) -> list[Any] | None:
+    """The entries of something like a tuple; None if it is nothing like it."""
+    if isinstance(state, str | bytes | dict | set):
+        return None
+    if hasattr(state, "tolist"):  # numpy and JAX arrays
+        state = np.asarray(state).tolist()
+    try:
+        entries = list(state)
+    except TypeError:
+        return None
+    return [x.item() if getattr(x, "ndim", None) == 0 else x for x in entries]
+
+
+def _shown(state: Any) -> str:
+    text = repr(state.tolist() if hasattr(state, "tolist") else state)
+    return text if len(text) <= 60 else f"{text[:57]}..."
