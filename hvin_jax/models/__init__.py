@@ -6,9 +6,9 @@ from typing import Any
 
 from flax import linen as nn
 
+from hvin_jax.models._layers import PlannerOutput
 from hvin_jax.models.gppn import GPPN
 from hvin_jax.models.highway import HighwayNetwork, HighwayVIN
-from hvin_jax.models.layers import PlannerOutput
 from hvin_jax.models.vin import VIN
 
 __all__ = ["GPPN", "MODELS", "VIN", "HighwayNetwork", "HighwayVIN", "PlannerOutput", "make_model"]

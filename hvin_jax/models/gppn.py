@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import lax
 
-from hvin_jax.models.layers import PlannerOutput, observation, uniform_fan_in
-from hvin_jax.planning import checks
-from hvin_jax.planning.windows import unwindows
+from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._windows import unwindows
 
 
 class GPPN(nn.Module):

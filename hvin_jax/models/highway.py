@@ -9,8 +9,8 @@ from flax import linen as nn
 from jax import lax
 from jax.tree_util import Partial
 
+from hvin_jax.models._layers import uniform_fan_in
 from hvin_jax.models.latent_planner import LatentPlanner
-from hvin_jax.models.layers import uniform_fan_in
 from hvin_jax.planning import ConvMDP, PlanOutput, highway_vi
 
 

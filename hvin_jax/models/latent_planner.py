@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from hvin_jax.models.layers import PlannerOutput, observation, uniform_fan_in
-from hvin_jax.planning import ConvMDP, PlanOutput, checks
-from hvin_jax.planning.conv_backup import kernel_matrix
-from hvin_jax.planning.windows import windows
+from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
+from hvin_jax.planning import ConvMDP, PlanOutput
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._conv_backup import kernel_matrix
+from hvin_jax.planning._windows import windows
 
 
 class LatentPlanner(nn.Module):

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from hvin_jax.models.layers import PlannerOutput
-from hvin_jax.planning import checks
+from hvin_jax.models._layers import PlannerOutput
+from hvin_jax.planning import _checks as checks
 
 
 class Perception(nn.Module):

@@ -5,9 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hvin_jax.planning import checks, conv_backup
-from hvin_jax.planning.shared_conv import SharedConvMDP
-from hvin_jax.planning.windows import windows
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning import _conv_backup as conv_backup
+from hvin_jax.planning._shared_conv import SharedConvMDP
+from hvin_jax.planning._windows import windows
 
 
 @jax.tree_util.register_pytree_node_class

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning import checks
+from hvin_jax.planning import _checks as checks
 
 # A learnable gate: `(values [D, ...], block=index) -> weights [D, ...]`, which sum to one over
 # axis 0. Wrap parameters with `jax.tree_util.Partial`, as for `hvin_jax.Policy`.

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
 
-from hvin_jax.planning import checks
-from hvin_jax.planning.chain import Exploration, chain
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._chain import Exploration, chain
 from hvin_jax.planning.gates import Gate, aggregate
 from hvin_jax.planning.mdp import MDP, sharing_actions
 from hvin_jax.planning.policies import Policy, explore

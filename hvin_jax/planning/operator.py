@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning import checks
+from hvin_jax.planning import _checks as checks
 from hvin_jax.planning.gates import smax
 from hvin_jax.planning.mdp import MDP
 from hvin_jax.planning.tabular import bellman_expectation, bellman_optimality

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from hvin_jax.planning.chain import Exploration
+from hvin_jax.planning._chain import Exploration
 from hvin_jax.planning.mdp import MDP
 
 # A learnable embedded policy: `(q [..., A], block=, chain=, layer=) -> probabilities [..., A]`,

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hvin_jax.planning import checks
+from hvin_jax.planning import _checks as checks
 from hvin_jax.planning.mdp import MDP
 
 

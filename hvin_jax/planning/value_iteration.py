@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning import checks
-from hvin_jax.planning.chain import chain
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._chain import chain
 from hvin_jax.planning.mdp import MDP, zero_value
 
 

@@ -11,8 +11,8 @@ from jax import lax
 from jax.test_util import check_grads
 
 import hvin_jax
-from hvin_jax.planning import conv_backup
-from hvin_jax.planning.windows import unwindows, windows
+from hvin_jax.planning import _conv_backup as conv_backup
+from hvin_jax.planning._windows import unwindows, windows
 
 assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
 
