@@ -9,9 +9,20 @@ from flax import linen as nn
 from hvin_jax.models._layers import PlannerOutput
 from hvin_jax.models.gppn import GPPN
 from hvin_jax.models.highway import HighwayNetwork, HighwayVIN
+from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.models.vin import VIN
 
-__all__ = ["GPPN", "MODELS", "VIN", "HighwayNetwork", "HighwayVIN", "PlannerOutput", "make_model"]
+__all__ = [
+    "GPPN",
+    "MODELS",
+    "VIN",
+    "HighwayNetwork",
+    "HighwayVIN",
+    "LatentPlanner",
+    "PlannerCall",
+    "PlannerOutput",
+    "make_model",
+]
 
 # What configurations and files call them.
 MODELS: dict[str, type[nn.Module]] = {

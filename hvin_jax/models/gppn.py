@@ -27,7 +27,6 @@ class GPPN(nn.Module):
       kernel_size: `F`, the side of the gathering kernel, odd.
       hidden: units of the LSTM.
       depth: `N`.
-      latent_actions: unused, there so that all models share their settings.
     """
 
     num_orientations: int = 4
@@ -35,7 +34,6 @@ class GPPN(nn.Module):
     kernel_size: int = 5
     hidden: int = 150
     depth: int = 20
-    latent_actions: int = 100
 
     @nn.compact
     def __call__(
