@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.models import HighwayVIN
-from hvin_jax.models.layers import observation
+from hvin_jax.models._layers import observation
 
 
 def dense_logits(

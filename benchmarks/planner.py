@@ -20,8 +20,8 @@ from benchmarks.dense import dense_logits
 from benchmarks.harness import Figure, best_seconds, note, report, shown
 from benchmarks.steps import compile_step, cross_entropy, loss_of, make_batch, make_params
 from hvin_jax.models import GPPN, VIN, HighwayVIN
-from hvin_jax.planning.conv_backup import convolve, greedy, kernel_matrix
-from hvin_jax.planning.windows import windows
+from hvin_jax.planning._conv_backup import convolve, greedy, kernel_matrix
+from hvin_jax.planning._windows import windows
 from hvin_jax.training.devices import PER_CORE, usable_cores
 
 

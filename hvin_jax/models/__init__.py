@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from hvin_jax.models._build import build, fields_of
+from hvin_jax.models._layers import PlannerOutput
 from hvin_jax.models.gppn import GPPN
 from hvin_jax.models.highway import HighwayNetwork, HighwayVIN
-from hvin_jax.models.layers import PlannerOutput
+from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.models.perception import Perception, VisualModel, make_perception
 from hvin_jax.models.vin import VIN
 
@@ -19,7 +20,9 @@ __all__ = [
     "VIN",
     "HighwayNetwork",
     "HighwayVIN",
+    "LatentPlanner",
     "Perception",
+    "PlannerCall",
     "PlannerOutput",
     "VisualModel",
     "default_settings",

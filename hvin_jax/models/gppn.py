@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import lax
 
-from hvin_jax.models.layers import PlannerOutput, observation, uniform_fan_in
-from hvin_jax.planning import checks
-from hvin_jax.planning.windows import unwindows
+from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._windows import unwindows
 
 
 class GPPN(nn.Module):
@@ -27,7 +27,6 @@ class GPPN(nn.Module):
       kernel_size: `F`, the side of the gathering kernel, odd.
       hidden: units of the LSTM.
       depth: `N`.
-      latent_actions: unused, there so that all models share their settings.
     """
 
     num_orientations: int = 4
@@ -35,7 +34,6 @@ class GPPN(nn.Module):
     kernel_size: int = 5
     hidden: int = 150
     depth: int = 20
-    latent_actions: int = 100
 
     @nn.compact
     def __call__(

@@ -9,8 +9,8 @@ from flax import linen as nn
 from jax import lax
 from jax.tree_util import Partial
 
-from hvin_jax.models.latent_planner import LatentPlanner
-from hvin_jax.models.layers import uniform_fan_in
+from hvin_jax.models._layers import uniform_fan_in
+from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.planning import ConvMDP, PlanOutput, highway_vi
 
 
@@ -27,17 +27,9 @@ class HighwayNetwork(LatentPlanner):
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth")
 
-    def plan(
-        self,
-        mdp: ConvMDP,
-        observed: jax.Array,
-        train: bool,
-        example_index: jax.Array | None,
-        diagnostics: bool,
-    ) -> PlanOutput:
+    def plan(self, mdp: ConvMDP, call: PlannerCall) -> PlanOutput:
         """Greedy chains under an aggregate gate, without a filter gate."""
-        del observed, train, example_index
-        alpha = self.param("alpha", nn.initializers.ones, (self.num_blocks,))
+        alpha = self.param("alpha", nn.initializers.ones, (self.num_blocks,), jnp.float32)
         return flatten_layers(
             highway_vi(
                 None,
@@ -46,8 +38,8 @@ class HighwayNetwork(LatentPlanner):
                 block_depth=self.block_depth,
                 alpha=alpha,
                 filter_gate=False,
-                return_values=diagnostics,
-                return_actions=diagnostics,
+                return_values=call.diagnostics,
+                return_actions=call.diagnostics,
             )
         )
 
@@ -88,17 +80,10 @@ class HighwayVIN(LatentPlanner):
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth", "num_policies")
 
-    def plan(
-        self,
-        mdp: ConvMDP,
-        observed: jax.Array,
-        train: bool,
-        example_index: jax.Array | None,
-        diagnostics: bool,
-    ) -> PlanOutput:
+    def plan(self, mdp: ConvMDP, call: PlannerCall) -> PlanOutput:
         """Highway value iteration in the latent MDP."""
         alpha, alpha_tilde = self._temperature("alpha"), self._temperature("alpha_tilde")
-        explores = train and self.value_exploration and not self.learned_policy
+        explores = call.train and self.value_exploration and not self.learned_policy
         return flatten_layers(
             highway_vi(
                 typed_key(self.make_rng("exploration")) if explores else None,
@@ -110,24 +95,24 @@ class HighwayVIN(LatentPlanner):
                 alpha=alpha,
                 alpha_tilde=alpha_tilde,
                 filter_gate=self.filter_gate,
-                example_index=example_index,
+                example_index=call.example_index,
                 share_exploration=self.share_exploration,
-                policy=self._policy(observed) if self.learned_policy else None,
-                depth_gate=self._gate(observed, alpha) if self.learned_gate else None,
-                return_values=diagnostics,
-                return_actions=diagnostics,
+                policy=self._policy(call.observed) if self.learned_policy else None,
+                depth_gate=self._gate(call.observed, alpha) if self.learned_gate else None,
+                return_values=call.diagnostics,
+                return_actions=call.diagnostics,
             )
         )
 
     def _temperature(self, name: str) -> jax.Array:
         init = nn.initializers.constant(self.initial_temperature)
         if self.learn_temperatures:
-            return self.param(name, init, (self.num_blocks,))
-        return jnp.full((self.num_blocks,), self.initial_temperature)
+            return self.param(name, init, (self.num_blocks,), jnp.float32)
+        return jnp.full((self.num_blocks,), self.initial_temperature, jnp.float32)
 
     def _policy(self, observed: jax.Array) -> Partial:
         layers = (self.num_blocks, self.num_policies, self.block_depth - 1)
-        temperature = self.param("policy_temperature", nn.initializers.ones, layers)
+        temperature = self.param("policy_temperature", nn.initializers.ones, layers, jnp.float32)
         channels = observed.shape[-1]
         shape = (self.num_policies, channels, self.num_orientations, self.latent_actions)
         weights = self.param("policy_observation", uniform_fan_in(channels), shape)

@@ -1,15 +1,34 @@
 """The frame of VIN, highway network and highway VIN: observation → latent MDP → value → policy."""
 
+import dataclasses
 from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from hvin_jax.models.layers import PlannerOutput, observation, uniform_fan_in
-from hvin_jax.planning import ConvMDP, PlanOutput, checks
-from hvin_jax.planning.conv_backup import kernel_matrix
-from hvin_jax.planning.windows import windows
+from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
+from hvin_jax.planning import ConvMDP, PlanOutput
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._conv_backup import kernel_matrix
+from hvin_jax.planning._windows import windows
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannerCall:
+    """What a call of a model carries besides the latent MDP made of it.
+
+    Attributes:
+      observed: `[B, H, W, 1 + O]`, map and goal.
+      train: whether to explore.
+      example_index: `[B]`, global indices of the examples, or None.
+      diagnostics: whether to return the value maps and latent actions of all layers.
+    """
+
+    observed: jax.Array
+    train: bool
+    example_index: jax.Array | None
+    diagnostics: bool
 
 
 class LatentPlanner(nn.Module):
@@ -34,7 +53,7 @@ class LatentPlanner(nn.Module):
         one each, and that of V starts at zero: a shared random one multiplies values in every
         layer, and a VIN of 100 layers did not train with it (RESULTS.md).
       dtype: the type that is planned in: "float32" (that of the parameters), or "bfloat16", with
-        parameters, observation and logits in float32.
+        parameters, observation and logits in float32. None of it depends on `jax_enable_x64`.
     """
 
     num_orientations: int = 4
@@ -48,15 +67,8 @@ class LatentPlanner(nn.Module):
     # What subclasses count besides, each at least 1.
     sizes: ClassVar[tuple[str, ...]] = ()
 
-    def plan(
-        self,
-        mdp: ConvMDP,
-        observed: jax.Array,
-        train: bool,
-        example_index: jax.Array | None,
-        diagnostics: bool,
-    ) -> PlanOutput:
-        """Plans in the latent MDP."""
+    def plan(self, mdp: ConvMDP, call: PlannerCall) -> PlanOutput:
+        """Plans in the latent MDP; what every subclass defines."""
         raise TypeError(f"{type(self).__name__} must define how to plan.")
 
     @nn.compact
@@ -91,7 +103,7 @@ class LatentPlanner(nn.Module):
         reward = self._reward(observed)
         reward_kernel, value_kernel = self._kernels()
         mdp = ConvMDP.from_reward(*map(self._narrow, (reward, value_kernel, reward_kernel)))
-        plan = self.plan(mdp, observed, train, example_index, diagnostics)
+        plan = self.plan(mdp, PlannerCall(observed, train, example_index, diagnostics))
         value = plan.value.astype(reward.dtype)
         # The last Q and the policy layer are linear, so they are multiplied first: the large Q
         # itself is never formed.
@@ -127,7 +139,7 @@ class LatentPlanner(nn.Module):
             return kernel, kernel
         return (
             self.param("reward_kernel", init, shape),
-            self.param("value_kernel", nn.initializers.zeros, shape),
+            self.param("value_kernel", nn.initializers.zeros, shape, jnp.float32),
         )
 
     def _head(self) -> jax.Array:

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from hvin_jax.models._build import build
-from hvin_jax.models.layers import PlannerOutput
-from hvin_jax.planning import checks
+from hvin_jax.models._layers import PlannerOutput
+from hvin_jax.planning import _checks as checks
 
 
 class Perception(nn.Module):

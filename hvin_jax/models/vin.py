@@ -2,9 +2,7 @@
 
 from typing import ClassVar
 
-import jax
-
-from hvin_jax.models.latent_planner import LatentPlanner
+from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.planning import ConvMDP, PlanOutput, value_iteration
 
 
@@ -19,16 +17,11 @@ class VIN(LatentPlanner):
 
     sizes: ClassVar[tuple[str, ...]] = ("depth",)
 
-    def plan(
-        self,
-        mdp: ConvMDP,
-        observed: jax.Array,
-        train: bool,
-        example_index: jax.Array | None,
-        diagnostics: bool,
-    ) -> PlanOutput:
+    def plan(self, mdp: ConvMDP, call: PlannerCall) -> PlanOutput:
         """Value iteration; there is nothing to explore."""
-        del observed, train, example_index
         return value_iteration(
-            mdp, num_iterations=self.depth, return_values=diagnostics, return_actions=diagnostics
+            mdp,
+            num_iterations=self.depth,
+            return_values=call.diagnostics,
+            return_actions=call.diagnostics,
         )

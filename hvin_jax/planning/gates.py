@@ -4,18 +4,25 @@ Sums over depth are written as `lax.scan`: the loop over states inside is then c
 CPU compiler turns into code some ten times faster than its reduction over a leading axis.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning import checks
+from hvin_jax.planning import _checks as checks
 
-# A learnable gate: `(values [D, ...], block=index) -> weights [D, ...]`, which sum to one over
-# axis 0. Wrap parameters with `jax.tree_util.Partial`, as for `hvin_jax.Policy`.
-Gate = Callable[..., jax.Array]
+
+class Gate(Protocol):
+    """A learnable gate; wrap its parameters with `jax.tree_util.Partial`, as for `Policy`."""
+
+    def __call__(self, values: jax.Array, /, *, block: jax.Array) -> jax.Array:
+        """Weights, of the shape and type of `values`, which sum to one over axis 0.
+
+        Args:
+          values: `[D, ...]`, filtered values of all depths, or those of all chains.
+          block: the index of the highway block, a traced integer.
+        """
 
 
 def smax(
@@ -33,7 +40,11 @@ def smax(
     Returns:
       The weighted mean of `values` over axis 0.
     """
-    return _smax(values, jnp.asarray(alpha, values.dtype), floor)
+    values = checks.as_array("values", values)
+    checks.check_floating("values", values.dtype)
+    if values.ndim == 0:
+        raise ValueError("values must have an axis to take the maximum over, got a number.")
+    return _smax(values, checks.as_array("alpha", alpha, values.dtype), floor)
 
 
 @jax.custom_jvp
@@ -107,7 +118,7 @@ def aggregate(
     *,
     floor: jax.Array | None = None,
     gate: Gate | None = None,
-    block: jax.Array | int = 0,
+    block: jax.Array,
 ) -> jax.Array:
     """Filter gate and aggregate gate over axis 0: V'' = Σ_d A_d max{V_d, floor}.
 
@@ -127,5 +138,5 @@ def aggregate(
     if floor is not None:
         values = jnp.maximum(values, floor[None])
     weights = gate(values, block=block)
-    checks.check_shape("the output of a gate", weights.shape, values.shape, "that of its values")
+    checks.check_like("the output of a gate", weights, values, "the values that it got")
     return jnp.sum(weights * values, axis=0)

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
 
-from hvin_jax.planning import checks
-from hvin_jax.planning.chain import Exploration, chain
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._chain import Exploration, chain
+from hvin_jax.planning._mdp_checks import check_mdp, sharing_actions
 from hvin_jax.planning.gates import Gate, aggregate
-from hvin_jax.planning.mdp import MDP, sharing_actions
+from hvin_jax.planning.mdp import MDP
 from hvin_jax.planning.policies import Policy, explore
 from hvin_jax.planning.value_iteration import PlanOutput, start_value
 
@@ -49,6 +50,10 @@ def highway_vi(
     where π takes one action per state and layer, drawn ε-greedily. Whatever ε, the fixed point is
     the optimal value. `block_depth=1` is value iteration.
 
+    Differentiable once and in reverse mode (`jax.grad`, `jax.vjp`, `jax.jacrev`), along the actions
+    taken. Forward mode (`jax.jvp`, `jax.jacfwd`, `jax.hessian`) and second derivatives raise an
+    error.
+
     Args:
       key: a typed PRNG key, which is consumed; None acts greedily in every VE module, which is
         the form for evaluation.
@@ -66,12 +71,12 @@ def highway_vi(
         its noise is made, so that splitting a batch over devices changes nothing. `arange(B)` by
         default.
       share_exploration: whether all examples of a batch share one noise. At ε = 1 this is also the
-        fast way for an MDP with `sharing_actions`: layers of a `ConvMDP` take about half the time
+        fast way for a `SharingMDP`: layers of a `ConvMDP` take about half the time
         (benchmarks/README.md).
       policy: a learnable embedded policy, in place of the ε-greedy one, also in evaluation; see
-        `hvin_jax.planning.policies.Policy`.
+        `hvin_jax.planning.Policy`.
       depth_gate: a learnable gate over depths, in place of the softmax; see
-        `hvin_jax.planning.gates.Gate`.
+        `hvin_jax.planning.Gate`.
       policy_gate: the same over chains.
       return_values: whether to return the value after each block.
       return_actions: whether to return the action taken by each layer.
@@ -79,6 +84,8 @@ def highway_vi(
     Returns:
       A `PlanOutput`.
     """
+    checks.check_key("key", key)
+    check_mdp(mdp)
     for name, number in (
         ("num_blocks", num_blocks),
         ("block_depth", block_depth),
@@ -86,8 +93,9 @@ def highway_vi(
     ):
         checks.check_at_least(name, number, 1)
     checks.check_unit_interval("epsilon", epsilon)
-    checks.check_key("key", key)
     static_epsilon = float(epsilon) if isinstance(epsilon, int | float) else None
+    if key is None:  # Nothing is explored: no ε needs a compilation of its own.
+        static_epsilon = 0.0
     traced_epsilon = jnp.asarray(epsilon)
     checks.check_rank("epsilon", traced_epsilon, 0, "[]")
     start = start_value(mdp, v0)
@@ -99,9 +107,9 @@ def highway_vi(
         _per_block("alpha_tilde", alpha_tilde, num_blocks, start.dtype),
         traced_epsilon,
         _example_index(mdp, example_index, share_exploration),
-        _as_pytree(policy),
-        _as_pytree(depth_gate),
-        _as_pytree(policy_gate),
+        _as_pytree("policy", policy),
+        _as_pytree("depth_gate", depth_gate),
+        _as_pytree("policy_gate", policy_gate),
         block_depth=int(block_depth),
         num_policies=int(num_policies),
         epsilon=static_epsilon,
@@ -217,15 +225,18 @@ def _policy_chain(
     @partial(jax.checkpoint, prevent_cse=False)
     def layer(value: jax.Array, layer: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         q = mdp.q(value)
+        expected = (*mdp.value_shape, mdp.num_actions)
+        checks.check_shape("the output of q", q.shape, expected, "value_shape + [A]")
         probabilities = policy(q, block=block, chain=chain, layer=layer)
-        checks.check_shape("the policy's output", probabilities.shape, q.shape, "that of Q")
+        checks.check_like("the policy's output", probabilities, q, "the Q that it got")
         value = jnp.sum(probabilities * q, axis=-1)
         return value, (value, probabilities.argmax(-1))
 
     return lax.scan(layer, value, jnp.arange(length))[1]
 
 
-def _as_pytree(function: Callable[..., jax.Array] | None) -> Partial | None:
+def _as_pytree(name: str, function: Callable[..., jax.Array] | None) -> Partial | None:
+    checks.check_callable(name, function)
     if function is None or isinstance(function, Partial):
         return function
     return Partial(function)
@@ -234,7 +245,7 @@ def _as_pytree(function: Callable[..., jax.Array] | None) -> Partial | None:
 def _per_block(
     name: str, temperature: float | jax.Array, num_blocks: int, dtype: jnp.dtype
 ) -> jax.Array:
-    temperature = jnp.asarray(temperature, dtype)
+    temperature = checks.as_array(name, temperature, dtype)
     if temperature.shape not in ((), (num_blocks,)):
         raise ValueError(
             f"{name} must be a scalar or have shape [num_blocks] = ({num_blocks},), "

@@ -2,15 +2,17 @@
 
 A value is an array of shape `mdp.value_shape`; an action map holds one integer in
 `[0, mdp.num_actions)` for each entry of it. `TabularMDP` and `ConvMDP` are two instances; a type of
-your own is a third as soon as it is a JAX pytree with the members of `MDP`.
+your own is a third as soon as it is a JAX pytree with the members of `MDP`. Those of `FastMDP` and
+`SharingMDP` may be added for speed; results do not depend on them.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+
+from hvin_jax.planning import _checks as checks
 
 
 @runtime_checkable
@@ -26,23 +28,10 @@ class MDP(Protocol):
       depends on the example and not on its place in the batch);
     * `q_of`, `greedy`, `q`: the three ways to look one step ahead.
 
-    The planners differentiate along the actions taken: `greedy` is never differentiated, its
-    gradient is that of `q_of` at the greedy actions (exact wherever the maximum is unique).
-    So only `q_of` — and `q`, for learnable policies — must be differentiable.
-
-    Two optional methods make a type faster; without them the planners use `follow` and
-    `follow_vjp` of this module, which are built on `q_of` alone:
-
-    * `follow(value, actions)`: `q_of` applied for each of `actions` `[L, ...]` in turn, returning
-      all values `[L, ...]`;
-    * `follow_vjp(inputs, actions, cotangents, grad)`: its pull-back, where `inputs` `[L, ...]` are
-      the values that each step started from and `grad` accumulates the gradient of the MDP.
-
-    A batched type may also have a form that is faster when all examples take the same actions:
-
-    * `sharing_actions()`: a pytree made differentiably from this one, with `num_actions`, `follow`
-      and `follow_vjp` as above, where action maps have no batch axis; `batched` is False and
-      `value_shape` the shape of an action map.
+    Values have the floating-point type of the pytree's leaves. The planners differentiate along the
+    actions taken: `greedy` is never differentiated, its gradient is that of `q_of` at the greedy
+    actions (exact wherever the maximum is unique). So only `q_of` — and `q`, for learnable
+    policies — must be differentiable.
     """
 
     @property
@@ -67,24 +56,82 @@ class MDP(Protocol):
         """All `Q(s, a)`, of shape `value_shape + (num_actions,)`."""
 
 
+class Follows(Protocol):
+    """Chains of backups along given actions in one piece; both methods or none."""
+
+    def follow(self, value: jax.Array, actions: jax.Array) -> jax.Array:
+        """`q_of` applied for each of `actions` `[L, ...]` in turn: all values, `[L, ...]`."""
+
+    def follow_vjp(
+        self, inputs: jax.Array, actions: jax.Array, cotangents: jax.Array, grad: Self
+    ) -> tuple[jax.Array, Self]:
+        """The pull-back of `follow`.
+
+        Args:
+          inputs: `[L, ...]`, the value that each layer started from.
+          actions: `[L, ...]`, the actions of each layer.
+          cotangents: `[L, ...]`, the cotangent of each layer's value.
+          grad: the gradient with respect to the MDP so far, an MDP of this type.
+
+        Returns:
+          The cotangent of `inputs[0]`, and `grad` with this chain's share added.
+        """
+
+
+@runtime_checkable
+class FastMDP(MDP, Follows, Protocol):
+    """An MDP with chains of its own; without them the planners make them of `q_of` alone."""
+
+
+@runtime_checkable
+class SharedMDP(Follows, Protocol):
+    """What `SharingMDP.sharing_actions` returns: the MDP when all examples take the same actions.
+
+    A pytree of arrays, as an `MDP` is. Values in `follow` and `follow_vjp` have their batch axis,
+    action maps have none: they are `[L, *value_shape]`.
+    """
+
+    @property
+    def num_actions(self) -> int:
+        """The number of actions in every state."""
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """The shape of an action map: that of a value without its batch axis."""
+
+    @property
+    def batched(self) -> bool:
+        """False: axis 0 of an action map does not count examples."""
+
+
+@runtime_checkable
+class SharingMDP(MDP, Protocol):
+    """A batched MDP with a form that is faster when all examples take the same actions."""
+
+    def sharing_actions(self) -> SharedMDP:
+        """That form, made differentiably from this one."""
+
+
 M = TypeVar("M")
 
 
 def zero_value(mdp: MDP) -> jax.Array:
     """A value of zeros, in the floating-point type of the MDP's arrays."""
-    floats = [x.dtype for x in jax.tree.leaves(mdp) if jnp.issubdtype(x.dtype, jnp.floating)]
+    types = [x.dtype for x in jax.tree.leaves(mdp) if jnp.issubdtype(x.dtype, jnp.floating)]
+    # Leaves may be numpy arrays, of a type that JAX narrows.
+    floats = [jax.dtypes.canonicalize_dtype(dtype) for dtype in types]
     return jnp.zeros(mdp.value_shape, jnp.result_type(*floats))
 
 
-def follow(mdp: MDP, value: jax.Array, actions: jax.Array) -> jax.Array:
-    """Backs `value` up along `actions` `[L, ...]`, one layer after the other: values `[L, ...]`."""
-    special: Callable[..., jax.Array] | None = getattr(mdp, "follow", None)
-    if special is not None:
-        return special(value, actions)
+def follow(mdp: Any, value: jax.Array, actions: jax.Array) -> jax.Array:
+    """`Follows.follow` of the MDP, or the same made of its `q_of`."""
+    if hasattr(mdp, "follow"):
+        return mdp.follow(value, actions)
 
     def step(value: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
-        value = mdp.q_of(value, action)
-        return value, value
+        q = mdp.q_of(value, action)
+        checks.check_like("the output of q_of", q, value, "the value that it got")
+        return q, q
 
     return lax.scan(step, value, actions)[1]
 
@@ -92,21 +139,9 @@ def follow(mdp: MDP, value: jax.Array, actions: jax.Array) -> jax.Array:
 def follow_vjp(
     mdp: M, inputs: jax.Array, actions: jax.Array, cotangents: jax.Array, grad: M
 ) -> tuple[jax.Array, M]:
-    """The pull-back of `follow`.
-
-    Args:
-      mdp: the MDP.
-      inputs: `[L, ...]`, the value that each layer started from.
-      actions: `[L, ...]`, the actions of each layer.
-      cotangents: `[L, ...]`, the cotangent of each layer's value.
-      grad: the gradient with respect to the MDP so far.
-
-    Returns:
-      The cotangent of `inputs[0]`, and `grad` with this chain's share added.
-    """
-    special: Callable[..., tuple[jax.Array, M]] | None = getattr(mdp, "follow_vjp", None)
-    if special is not None:
-        return special(inputs, actions, cotangents, grad)
+    """`Follows.follow_vjp` of the MDP, or the same made of the pull-back of its `q_of`."""
+    if hasattr(mdp, "follow_vjp"):
+        return mdp.follow_vjp(inputs, actions, cotangents, grad)
 
     def step(carry: tuple[jax.Array, M], layer: Any) -> tuple[tuple[jax.Array, M], None]:
         cotangent, grad = carry
@@ -117,12 +152,6 @@ def follow_vjp(
 
     start = (jnp.zeros_like(inputs[0]), grad)
     return lax.scan(step, start, (inputs, actions, cotangents), reverse=True)[0]
-
-
-def sharing_actions(mdp: Any) -> Any:
-    """The MDP's own form for actions that all examples share, or the MDP if it has none."""
-    special: Callable[[], Any] | None = getattr(mdp, "sharing_actions", None)
-    return mdp if special is None else special()
 
 
 def _add_gradients(x: jax.Array, y: jax.Array) -> jax.Array:

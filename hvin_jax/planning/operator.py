@@ -1,13 +1,14 @@
 """The highway operator, for any set of lookahead policies and depths."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning import checks
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._mdp_checks import check_mdp
 from hvin_jax.planning.gates import smax
 from hvin_jax.planning.mdp import MDP
 from hvin_jax.planning.tabular import bellman_expectation, bellman_optimality
@@ -43,7 +44,10 @@ def highway_operator(
     Returns:
       `G V`, of the shape of `value`.
     """
-    value, policies = jnp.asarray(value), jnp.asarray(policies)
+    check_mdp(mdp)
+    value, policies = checks.as_array("value", value), checks.as_array("policies", policies)
+    if not isinstance(depths, Iterable):
+        raise TypeError(f"depths must be a sequence of ints such as (1, 2), got {depths!r}.")
     if len(depths) == 0:
         raise ValueError("depths must name at least one lookahead depth, got none.")
     for depth in depths:
@@ -53,7 +57,9 @@ def highway_operator(
     expected = (number, *mdp.value_shape, mdp.num_actions)
     checks.check_shape("policies", policies.shape, expected, "[P] + value_shape + [A]")
     checks.check_distribution("policies", policies)
-    alpha, alpha_tilde = jnp.asarray(alpha, value.dtype), jnp.asarray(alpha_tilde, value.dtype)
+    checks.check_floating("value", value.dtype)
+    alpha = checks.as_array("alpha", alpha, value.dtype)
+    alpha_tilde = checks.as_array("alpha_tilde", alpha_tilde, value.dtype)
     checks.check_rank("alpha", alpha, 0, "[]")
     checks.check_rank("alpha_tilde", alpha_tilde, 0, "[]")
     wanted = tuple(int(depth) for depth in depths)

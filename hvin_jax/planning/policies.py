@@ -5,18 +5,33 @@ one of largest Q. ε = 1 is uniform, ε = 0 greedy. A learnable policy is any fu
 returns probabilities; see `Policy`.
 """
 
-from collections.abc import Callable
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 
-from hvin_jax.planning.chain import Exploration
+from hvin_jax.planning._chain import Exploration
 from hvin_jax.planning.mdp import MDP
 
-# A learnable embedded policy: `(q [..., A], block=, chain=, layer=) -> probabilities [..., A]`,
-# where the three indices are traced integers. Wrap parameters with `jax.tree_util.Partial`, so that
-# gradients reach them: `Partial(function, params)` is called as `function(params, q, block=...)`.
-Policy = Callable[..., jax.Array]
+
+class Policy(Protocol):
+    """A learnable embedded policy.
+
+    Wrap parameters with `jax.tree_util.Partial`, so that gradients reach them and new ones do not
+    compile again: `Partial(function, params)` is called as `function(params, q, block=...)`.
+    """
+
+    def __call__(
+        self, q: jax.Array, /, *, block: jax.Array, chain: jax.Array, layer: jax.Array
+    ) -> jax.Array:
+        """π(a | s), of the shape and type of `q`; a distribution over the last axis.
+
+        Args:
+          q: `[*value_shape, A]`, all Q of the chain's value.
+          block: the index of the highway block, a traced integer as the other two.
+          chain: the index of the chain in the block, below `num_policies`.
+          layer: the index of the VE module in the chain, below `block_depth - 1`.
+        """
 
 
 def explore(

@@ -2,14 +2,18 @@
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
-from hvin_jax.planning import checks
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._mdp_checks import check_mdp
+from hvin_jax.planning._repr import repr_of_arrays
 from hvin_jax.planning.mdp import MDP
 
 
-@jax.tree_util.register_pytree_node_class
+# By chex, for the reason given in `conv.py`.
+@chex.dataclass(frozen=True, init=False, repr=False, eq=False, mappable_dataclass=False)
 class TabularMDP:
     """A finite Markov decision process of `S` states and `A` actions.
 
@@ -19,14 +23,19 @@ class TabularMDP:
       discount: the discount factor γ, a scalar in [0, 1].
     """
 
+    transition: jax.Array
+    reward: jax.Array
+    discount: jax.Array
+
     batched = False
+    __repr__ = repr_of_arrays
 
     def __init__(self, transition: Any, reward: Any, discount: Any) -> None:
         """Checks and stores the tables; `reward` may be `[S, A]` or `[S, A, S]`."""
-        transition = jnp.asarray(transition)
+        transition = checks.as_array("transition", transition)
         if not jnp.issubdtype(transition.dtype, jnp.floating):
             transition = transition.astype(jnp.float32)
-        reward = jnp.asarray(reward).astype(transition.dtype)
+        reward = checks.as_array("reward", reward).astype(transition.dtype)
         checks.check_rank("transition", transition, 3, "[S, A, S]")
         s, a, s_next = transition.shape
         checks.check_shape("transition", transition.shape, (s, a, s), "[S, A, S]")
@@ -34,13 +43,15 @@ class TabularMDP:
         checks.check_rank("reward", reward, (2, 3), "[S, A] or [S, A, S]")
         expected, axes = ((s, a), "[S, A]") if reward.ndim == 2 else ((s, a, s_next), "[S, A, S]")
         checks.check_shape("reward", reward.shape, expected, axes)
-        if jnp.ndim(discount) != 0:
-            raise ValueError(f"discount must be a scalar, got shape {jnp.shape(discount)}.")
         checks.check_distribution("transition", transition)
         checks.check_unit_interval("discount", discount)
-        self.transition = transition
-        self.reward = reward if reward.ndim == 2 else jnp.einsum("sat,sat->sa", transition, reward)
-        self.discount = jnp.asarray(discount, transition.dtype)
+        if jnp.ndim(discount) != 0:
+            raise ValueError(f"discount must be a scalar, got shape {jnp.shape(discount)}.")
+        if reward.ndim == 3:
+            reward = jnp.einsum("sat,sat->sa", transition, reward)
+        object.__setattr__(self, "transition", transition)
+        object.__setattr__(self, "reward", reward)
+        object.__setattr__(self, "discount", jnp.asarray(discount, transition.dtype))
 
     @property
     def num_actions(self) -> int:
@@ -67,17 +78,6 @@ class TabularMDP:
         rows = self.transition[states, action]
         return self.reward[states, action] + self.discount * jnp.einsum("st,t->s", rows, value)
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
-        """The arrays, for JAX."""
-        return (self.transition, self.reward, self.discount), None
-
-    @classmethod
-    def tree_unflatten(cls, _: None, children: tuple[Any, ...]) -> "TabularMDP":
-        """The way back; nothing is checked again."""
-        self = object.__new__(cls)
-        self.transition, self.reward, self.discount = children
-        return self
-
 
 def bellman_optimality(mdp: MDP, value: jax.Array) -> jax.Array:
     """The Bellman optimality operator, eq. (1) of the paper.
@@ -91,7 +91,8 @@ def bellman_optimality(mdp: MDP, value: jax.Array) -> jax.Array:
     Returns:
       `B V`, of the same shape.
     """
-    value = jnp.asarray(value)
+    check_mdp(mdp)
+    value = checks.as_array("value", value)
     checks.check_shape("value", value.shape, mdp.value_shape, "value_shape")
     return mdp.q(value).max(-1)
 
@@ -109,7 +110,8 @@ def bellman_expectation(mdp: MDP, value: jax.Array, policy: jax.Array) -> jax.Ar
     Returns:
       `B^π V`, of the shape of `value`.
     """
-    value, policy = jnp.asarray(value), jnp.asarray(policy)
+    check_mdp(mdp)
+    value, policy = checks.as_array("value", value), checks.as_array("policy", policy)
     checks.check_shape("value", value.shape, mdp.value_shape, "value_shape")
     expected = (*mdp.value_shape, mdp.num_actions)
     checks.check_shape("policy", policy.shape, expected, "value_shape + [A]")

@@ -4,11 +4,11 @@ import dataclasses
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning import checks
-from hvin_jax.planning.chain import chain
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._chain import chain
+from hvin_jax.planning._mdp_checks import check_mdp
 from hvin_jax.planning.mdp import MDP, zero_value
 
 
@@ -41,6 +41,10 @@ def value_iteration(
 ) -> PlanOutput:
     """Value iteration: V⁽ⁿ⁺¹⁾ = B V⁽ⁿ⁾.
 
+    Differentiable once and in reverse mode (`jax.grad`, `jax.vjp`, `jax.jacrev`), along the actions
+    taken. Forward mode (`jax.jvp`, `jax.jacfwd`, `jax.hessian`) and second derivatives raise an
+    error.
+
     Args:
       mdp: the MDP.
       num_iterations: the number of backups, at least 1.
@@ -51,6 +55,7 @@ def value_iteration(
     Returns:
       A `PlanOutput`.
     """
+    check_mdp(mdp)
     checks.check_at_least("num_iterations", num_iterations, 1)
     return _value_iteration(
         mdp, start_value(mdp, v0), int(num_iterations), bool(return_values), bool(return_actions)
@@ -74,7 +79,7 @@ def start_value(mdp: MDP, v0: jax.Array | None) -> jax.Array:
     zero = zero_value(mdp)
     if v0 is None:
         return zero
-    v0 = jnp.asarray(v0)
+    v0 = checks.as_array("v0", v0)
     checks.check_shape("v0", v0.shape, zero.shape, "value_shape")
     if v0.dtype != zero.dtype:
         raise TypeError(f"v0 must be {zero.dtype}, the type of the MDP, got {v0.dtype}.")

@@ -2,6 +2,7 @@
 
 from functools import lru_cache, partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,14 +11,16 @@ import pytest
 from jax import lax
 
 from hvin_jax.models import GPPN, VIN, HighwayNetwork, HighwayVIN
+from hvin_jax.models._layers import observation
 from hvin_jax.models.gppn import repeat_with_checkpoints
+from hvin_jax.models.highway import typed_key
 
 KEY = jax.random.key
 assert_close = partial(np.testing.assert_allclose, rtol=2e-4, atol=2e-5)
 SMALL = {"latent_actions": 4, "kernel_size": 3, "hidden": 5}
 MODELS = {
     "vin": VIN(depth=4, **SMALL),
-    "gppn": GPPN(depth=4, **SMALL),
+    "gppn": GPPN(depth=4, kernel_size=3, hidden=5),
     "highway network": HighwayNetwork(num_blocks=2, block_depth=3, **SMALL),
     "highway vin": HighwayVIN(num_blocks=2, block_depth=3, num_policies=2, **SMALL),
 }
@@ -171,7 +174,7 @@ def test_checkpoints_change_no_gradient(times):
         return jax.jit(jax.value_and_grad(lambda state: jnp.vdot(*repeat(state))))(state)
 
     actual = gradients(lambda state: repeat_with_checkpoints(step, state, times))
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), actual, gradients(plain))
+    chex.assert_trees_all_close(actual, gradients(plain), rtol=1e-5)
 
 
 # Parameters --------------------------------------------------------------------------------------
@@ -186,7 +189,7 @@ def test_checkpoints_change_no_gradient(times):
         (HighwayVIN(latent_actions=600, num_blocks=30, num_policies=3), 516_300 + 2 * 30),
         (HighwayVIN(latent_actions=600, learn_temperatures=False), 516_300),
         (VIN(latent_actions=600, tie_kernels=True), 516_300 - 5 * 5 * 4 * 4 * 600),
-        (GPPN(latent_actions=600), 509_551),
+        (GPPN(), 509_551),
     ],
     ids=str,
 )
@@ -226,7 +229,8 @@ def fan_ins(model):
 
 @each_model
 def test_initial_values(model):
-    model = model.clone(latent_actions=30, hidden=40)
+    large = {"hidden": 40} if isinstance(model, GPPN) else {"hidden": 40, "latent_actions": 30}
+    model = model.clone(**large)
     params = dict(initial_params(model, *inputs(model)))
     if not isinstance(model, GPPN):
         assert (params.pop("value_kernel") == 0).all()
@@ -258,11 +262,20 @@ def test_tied_kernels_are_one_parameter():
 def test_any_type_of_zeros_and_ones(model):
     data = inputs(model)
     params = random_params(model, *data)
-    expected = run(model, params, *(x.astype(np.float32) for x in data)).logits
-    for dtype in (bool, np.uint8, np.int32):
-        actual = run(model, params, *(x.astype(dtype) for x in data)).logits
-        np.testing.assert_array_equal(actual, expected)
+    expected = run(model, params, *data).logits
+    actual = run(model, params, *(x.astype(bool) for x in data)).logits
+    np.testing.assert_array_equal(actual, expected)
     assert expected.dtype == jnp.float32
+
+
+def test_observations_of_any_type():
+    """What all models see first."""
+    maze, goal = inputs(MODELS["vin"])
+    expected = np.concatenate([maze[..., None], goal], axis=-1)
+    for dtype in (bool, np.uint8, np.int32, np.float16, np.float32):
+        observed = observation(maze.astype(dtype), goal.astype(dtype), 4)
+        assert observed.dtype == jnp.float32
+        np.testing.assert_array_equal(observed, expected)
 
 
 @each_model
@@ -272,15 +285,17 @@ def test_evaluation_is_deterministic_and_training_explores(model):
     params = random_params(model, *data)
     evaluation = run(model, params, *data).logits
     np.testing.assert_array_equal(run(model, params, *data, key=KEY(5)).logits, evaluation)
-    training = [run(model, params, *data, train=True, key=KEY(k)).logits for k in (0, 0, 1)]
+    index = np.array([5, 2])
+    training = [
+        run(model, params, *data, train=True, key=KEY(k), example_index=index).logits
+        for k in (0, 0, 1)
+    ]
     np.testing.assert_array_equal(training[0], training[1])
     if isinstance(model, HighwayVIN):
         assert jnp.abs(training[0] - evaluation).max() > 1e-3
         assert jnp.abs(training[0] - training[2]).max() > 1e-3
     else:
         np.testing.assert_array_equal(training[0], evaluation)
-        other = run(model, params, *data, train=True, example_index=np.array([5, 2])).logits
-        np.testing.assert_array_equal(other, evaluation)
 
 
 def test_training_needs_noise():
@@ -300,8 +315,9 @@ def test_keys_of_the_old_style_will_do():
     model = MODELS["highway vin"]
     data = inputs(model)
     params = random_params(model, *data)
-    old = run(model, params, *data, train=True, key=jax.random.PRNGKey(3)).logits
-    assert jnp.isfinite(old).all()
+    explore = partial(run, model, params, *data, train=True)
+    assert jax.eval_shape(lambda: explore(key=jax.random.PRNGKey(3))).value.shape == data[1].shape
+    assert typed_key(jax.random.PRNGKey(3)) == typed_key(KEY(3)) == KEY(3)
 
 
 def test_example_index():
@@ -314,7 +330,8 @@ def test_example_index():
     order = np.array([2, 0])
     part = explore(maze[order], goal[order], example_index=order).logits
     assert_close(part, whole[order])
-    assert jnp.abs(explore(maze[order], goal[order]).logits - part).max() > 1e-3
+    other = explore(maze[order], goal[order], example_index=np.arange(2)).logits
+    assert jnp.abs(other - part).max() > 1e-3
 
 
 # Gradients ---------------------------------------------------------------------------------------
@@ -364,11 +381,9 @@ def test_gradients_of_all_switches(switches):
         assert (grad != 0).any() or name in idle, name
 
 
-@pytest.mark.parametrize(
-    ("name", "depth"), [("vin", 300), ("highway vin", 300), *((name, 1000) for name in MODELS)]
-)
-def test_very_deep_models_are_finite_at_the_start(name, depth):
-    model = MODELS[name]
+@each_model
+def test_very_deep_models_are_finite_at_the_start(model):
+    depth = 1000
     blocks = {"num_blocks": depth // 10, "block_depth": 10}
     model = model.clone(
         **({"depth": depth} if isinstance(model, VIN | GPPN) else blocks), kernel_size=5
@@ -377,6 +392,39 @@ def test_very_deep_models_are_finite_at_the_start(name, depth):
     params = initial_params(model, *data)
     loss, grads = loss_and_gradients(model, params, data)
     assert 0.5 < loss < 5
-    for grad in jax.tree.leaves(grads):
-        assert jnp.isfinite(grad).all()
+    chex.assert_tree_all_finite(grads)
     assert max(jnp.abs(grad).max() for grad in jax.tree.leaves(grads)) > 0
+
+
+# JAX's 64-bit flag -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *MODELS.values(),
+        MODELS["highway vin"].clone(learned_policy=True, learned_gate=True),
+        MODELS["highway vin"].clone(learn_temperatures=False, dtype="bfloat16"),
+    ],
+    ids=[*MODELS.keys(), "learned", "narrow"],
+)
+def test_parameters_and_results_stay_single_when_the_flag_is_on(model):
+    data = inputs(model)
+    gradients = partial(loss_and_gradients, model, data=data)
+    with jax.enable_x64(True):
+        params = jax.eval_shape(partial(model.init, train=False), KEY(0), *data)["params"]
+        results = jax.eval_shape(gradients, params)
+    assert {str(x.dtype) for x in jax.tree.leaves((params, results))} == {"float32"}
+
+
+@pytest.mark.parametrize("name", ["gppn", "highway vin"])
+def test_the_flag_changes_no_result(name):
+    model = MODELS[name]
+    data = inputs(model)
+    params = random_params(model, *data)
+    expected = loss_and_gradients(model, params, data)
+    with jax.enable_x64(True):
+        actual = loss_and_gradients(model, params, data)
+        initial = initial_params(model, *data)
+    chex.assert_trees_all_close(actual, expected, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(initial, initial_params(model, *data), rtol=1e-6)

@@ -2,12 +2,33 @@
 
 from functools import partial
 
+import chex
 import jax
 import numpy as np
 
 import hvin_jax
 
 KEY = jax.random.key
+same = partial(chex.assert_trees_all_close, rtol=1e-5, atol=1e-6)
+# Most tests plan with these, so that the compiled planner is often one of an earlier test.
+SETTINGS = {
+    "num_blocks": 2,
+    "block_depth": 3,
+    "num_policies": 2,
+    "return_values": True,
+    "return_actions": True,
+}
+
+
+# (B, H, W, O, A, F): not square, one orientation, one example, one action, kernel beyond the map.
+SHAPES = [
+    (2, 3, 5, 4, 3, 3),
+    (1, 4, 2, 1, 6, 5),
+    (3, 1, 4, 2, 1, 3),
+    (2, 2, 2, 3, 4, 5),
+    (2, 3, 3, 2, 5, 1),
+    (1, 1, 1, 1, 1, 1),
+]
 
 
 def random_conv(seed, shape=(2, 3, 4, 2, 3, 3), dtype=np.float64):
@@ -24,10 +45,9 @@ def small_conv(seed=0, batch=4, actions=5):
     return hvin_jax.ConvMDP(q_reward, kernel)
 
 
+def plan(key, mdp, **settings):
+    return hvin_jax.highway_vi(key, mdp, **(SETTINGS | settings))
+
+
 def actions_of(key, mdp, **settings):
-    settings = {"num_blocks": 2, "block_depth": 3} | settings
-    return np.asarray(hvin_jax.highway_vi(key, mdp, return_actions=True, **settings).actions)
-
-
-def same(x, y):
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), x, y)
+    return np.asarray(plan(key, mdp, **settings).actions)

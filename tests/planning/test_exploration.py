@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import planning_oracle as oracle
 import pytest
-from small_mdps import KEY, actions_of, random_conv, same, small_conv
+from small_mdps import KEY, actions_of, plan, random_conv, same, small_conv
 
 import hvin_jax
 from hvin_jax.planning.policies import explore
@@ -16,9 +16,9 @@ from hvin_jax.planning.policies import explore
 
 def test_a_key_determines_the_result():
     mdp = small_conv()
-    first = actions_of(KEY(0), mdp, num_policies=2)
-    np.testing.assert_array_equal(first, actions_of(KEY(0), mdp, num_policies=2))
-    other = actions_of(KEY(1), mdp, num_policies=2)
+    first = actions_of(KEY(0), mdp)
+    np.testing.assert_array_equal(first, actions_of(KEY(0), mdp))
+    other = actions_of(KEY(1), mdp)
     assert (first[:, 1:] != other[:, 1:]).mean() > 0.5
 
 
@@ -26,25 +26,15 @@ def test_noise_belongs_to_the_example_and_not_to_its_place():
     q_reward, kernel, _ = random_conv(4, (4, 2, 3, 2, 5, 3), np.float32)
     index = np.array([7, 0, 3, 2])
 
-    def plan(chosen, epsilon):
-        output = hvin_jax.highway_vi(
-            KEY(0),
-            hvin_jax.ConvMDP(q_reward[chosen], kernel),
-            num_blocks=2,
-            block_depth=3,
-            num_policies=2,
-            epsilon=epsilon,
-            example_index=index[chosen],
-            return_actions=True,
-        )
+    def plan_some(chosen, epsilon):
+        mdp = hvin_jax.ConvMDP(q_reward[chosen], kernel)
+        output = plan(KEY(0), mdp, epsilon=epsilon, example_index=index[chosen])
         return output.value, jnp.moveaxis(output.actions, 2, 0)
 
     for epsilon, parts in ((1.0, [[2, 3, 1, 0]]), (0.5, [[2, 3, 1, 0], [0, 1], [2, 3]])):
-        whole = plan(np.arange(4), epsilon)
-        for part in parts:
-            same(
-                plan(np.array(part), epsilon), jax.tree.map(lambda x, p=part: x[np.array(p)], whole)
-            )
+        whole = plan_some(np.arange(4), epsilon)
+        for part in map(np.array, parts):
+            same(plan_some(part, epsilon), jax.tree.map(lambda x, p=part: x[p], whole))
 
 
 def test_default_example_index_counts_the_batch():
@@ -61,12 +51,12 @@ def test_default_example_index_counts_the_batch():
 
 @pytest.mark.parametrize("epsilon", [1.0, 0.5])
 def test_shared_exploration(epsilon):
-    batch = 3
-    q_reward, kernel, _ = random_conv(5, (1, 3, 3, 2, 5, 3), np.float32)
+    batch = 4
+    q_reward, kernel, _ = random_conv(5, (1, 2, 3, 2, 5, 3), np.float32)
     mdp = hvin_jax.ConvMDP(np.repeat(q_reward, batch, 0), kernel)
-    shared = actions_of(KEY(0), mdp, share_exploration=True, num_policies=2, epsilon=epsilon)
+    shared = actions_of(KEY(0), mdp, share_exploration=True, epsilon=epsilon)
     np.testing.assert_array_equal(shared, np.repeat(shared[:, :, :1], batch, axis=2))
-    own = actions_of(KEY(0), mdp, num_policies=2, epsilon=epsilon)[:, 1:]
+    own = actions_of(KEY(0), mdp, epsilon=epsilon)[:, 1:]
     assert (own[:, :, 0] != own[:, :, 1]).mean() > 0.2
     # Layers, chains and blocks still differ from each other.
     layers = shared[:, 1:, 0].reshape(8, -1)
@@ -114,9 +104,7 @@ class Size:
 @pytest.mark.parametrize("share", [False, True])
 def test_drawn_actions_are_uniform_and_independent(share):
     mdp, _ = constant_q()
-    actions = actions_of(
-        KEY(1), mdp, num_blocks=3, block_depth=4, num_policies=2, share_exploration=share
-    )[:, 1:]
+    actions = actions_of(KEY(1), mdp, num_blocks=3, block_depth=4, share_exploration=share)[:, 1:]
     if share:
         actions = actions[:, :, :1]
     # χ² of 4 degrees of freedom exceeds 18.5 once in a thousand.
@@ -136,7 +124,8 @@ def test_drawn_actions_are_uniform_and_independent(share):
 def test_frequency_of_greedy_actions(epsilon):
     """P(best) = 1 - ε + ε / A, and the others are equally likely."""
     mdp, best = constant_q()
-    actions = actions_of(KEY(2), mdp, epsilon=epsilon, num_blocks=3, num_policies=2)[:, 1:]
+    # An array, so that one compilation serves all ε.
+    actions = actions_of(KEY(2), mdp, epsilon=jnp.float32(epsilon), num_blocks=3)[:, 1:]
     greedy = actions == best
     probability = 1 - epsilon + epsilon / NUM_ACTIONS
     deviation = np.sqrt(probability * (1 - probability) / greedy.size)

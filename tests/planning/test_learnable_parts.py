@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -120,5 +121,5 @@ def test_gradients_of_learnable_policies_and_gates():
     actual, expected = (
         jax.jit(jax.value_and_grad(f, argnums=(0, 1, 2, 3)))(*args) for f in (ours, plain)
     )
-    jax.tree.map(assert_close, actual, expected)
+    chex.assert_trees_all_close(actual, expected, rtol=1e-9, atol=1e-9)
     assert all((np.asarray(grad) != 0).any() for grad in actual[1])

@@ -1,4 +1,4 @@
-"""An MDP of one's own, and that nothing is compiled twice."""
+"""An MDP of one's own."""
 
 import dataclasses
 from functools import partial
@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.tree_util import Partial
-from small_mdps import KEY, same, small_conv
+from small_mdps import KEY, plan, same, small_conv
 
 import hvin_jax
+from hvin_jax import planning
 
 
 @partial(
@@ -44,16 +44,12 @@ class GraphMDP:
         return self.discount * value[self.target[edge]] - self.cost[edge]
 
     def q(self, value):
-        TRACES.append(self.value_shape)
         every = jnp.arange(self.num_actions, dtype=self.first.dtype)
         return jax.vmap(lambda a: self.q_of(value, a), out_axes=-1)(every)
 
     def greedy(self, value):
         q = self.q(value)
         return q.max(-1), q.argmax(-1).astype(self.first.dtype)
-
-
-TRACES = []  # grows whenever Python code of a GraphMDP runs: when tracing, and not in between
 
 
 def random_graph(seed, states=9):
@@ -110,31 +106,28 @@ class SlowConvMDP:
 def test_optional_members_change_nothing_but_the_speed(share):
     conv = small_conv()
 
-    def plan(mdp):
-        output = hvin_jax.highway_vi(
-            KEY(0),
-            mdp,
-            num_blocks=2,
-            block_depth=4,
-            num_policies=2,
-            share_exploration=share,
-            return_values=True,
-            return_actions=True,
-        )
+    @jax.jit
+    @partial(jax.grad, has_aux=True)
+    def gradients(mdp):
+        output = plan(KEY(0), mdp, share_exploration=share)
         return output.value.sum(), output
 
-    grads, output = jax.grad(plan, has_aux=True)(conv)
-    slow_grads, slow_output = jax.grad(plan, has_aux=True)(SlowConvMDP(conv))
+    grads, output = gradients(conv)
+    slow_grads, slow_output = gradients(SlowConvMDP(conv))
     same(grads, slow_grads.conv)
     same(output, slow_output)
     np.testing.assert_array_equal(output.actions, slow_output.actions)
 
 
 def test_all_mdps_satisfy_the_protocol():
-    mdps = small_conv(), hvin_jax.TabularMDP(np.eye(2)[:, None], np.zeros((2, 1)), 0.5)
-    for mdp in (*mdps, random_graph(0)):
-        assert isinstance(mdp, hvin_jax.MDP)
-    assert not isinstance(np.zeros(3), hvin_jax.MDP)
+    conv, graph = small_conv(), random_graph(0)
+    tabular = hvin_jax.TabularMDP(np.eye(2)[:, None], np.zeros((2, 1)), 0.5)
+    for mdp in (conv, tabular, graph):
+        assert isinstance(mdp, planning.MDP)
+        assert isinstance(mdp, planning.FastMDP) == (mdp is conv)
+        assert isinstance(mdp, planning.SharingMDP) == (mdp is conv)
+    assert isinstance(conv.sharing_actions(), planning.SharedMDP)
+    assert not isinstance(np.zeros(3), planning.MDP)
 
 
 @pytest.mark.parametrize(
@@ -170,40 +163,3 @@ def test_value_iteration_in_an_mdp_of_ones_own():
     output = hvin_jax.value_iteration(mdp, num_iterations=150, return_actions=True)
     np.testing.assert_allclose(output.value, optimal, atol=1e-5)
     np.testing.assert_array_equal(mdp.first + output.actions[-1] % mdp.degree, best_edge)
-
-
-def scaled_policy(scale, q, **_):
-    return jax.nn.softmax(scale * q, axis=-1)
-
-
-blocks = partial(hvin_jax.highway_vi, num_blocks=2, block_depth=3)
-
-
-# A size for each, so that nothing was compiled before.
-@pytest.mark.parametrize(
-    ("states", "plan"),
-    [
-        (31, lambda mdp, x: hvin_jax.value_iteration(mdp, num_iterations=3, v0=jnp.full(31, x))),
-        (32, lambda mdp, x: blocks(KEY(int(x)), mdp, alpha=x, alpha_tilde=np.float64(x))),
-        (33, lambda mdp, x: blocks(KEY(int(x)), mdp, epsilon=jnp.float32(x / 9))),
-        (34, lambda mdp, x: blocks(None, mdp, policy=Partial(scaled_policy, jnp.float32(x)))),
-        (
-            35,
-            lambda mdp, x: hvin_jax.highway_operator(
-                *(mdp, jnp.full(35, x), jnp.full((1, 35, 3), 1 / 3), (1, 2)),
-                alpha=x,
-                alpha_tilde=x,
-            ),
-        ),
-    ],
-    ids=["value_iteration", "temperatures", "epsilon", "policy", "highway_operator"],
-)
-def test_new_values_do_not_compile_again(states, plan):
-    TRACES.clear()
-    mdp = random_graph(3, states)
-    plan(mdp, 1.0)
-    first = len(TRACES)
-    assert first > 0
-    for x in (2.0, 3.0):
-        plan(dataclasses.replace(mdp, cost=mdp.cost * x), x)
-    assert len(TRACES) == first

@@ -1,8 +1,8 @@
 """Tabular MDPs: the operators against the oracle, and the facts of highway value iteration."""
 
-import itertools
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,8 +57,10 @@ def test_bellman_operators_against_the_oracle(size):
     )
 
 
-@pytest.mark.parametrize("filter_gate", [True, False])
-@pytest.mark.parametrize("depths", DEPTH_SETS)
+@pytest.mark.parametrize(
+    ("depths", "filter_gate"),
+    [*((depths, True) for depths in DEPTH_SETS), ((1, 2, 3), False), ((4, 1), False)],
+)
 def test_highway_operator_against_the_oracle(depths, filter_gate):
     rng = np.random.default_rng(len(depths))
     table = oracle.random_tabular(rng, STATES, ACTIONS)
@@ -118,7 +120,7 @@ def test_reward_of_next_states_is_its_expectation():
     full = hvin_jax.TabularMDP(transition, reward, discount)
     expected = hvin_jax.TabularMDP(transition, (transition * reward).sum(-1), discount)
     assert full.reward.shape == (STATES, ACTIONS)
-    jax.tree.map(assert_close, full, expected)
+    chex.assert_trees_all_close(full, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("depths", DEPTH_SETS)
@@ -203,63 +205,6 @@ def test_the_inner_maximum_is_needed(depths, without, filter_gate):
         value = operate(value)
     expected = 1.0 if filter_gate else without
     np.testing.assert_allclose(value, [expected, 0.0], atol=5e-4)
-
-
-def test_soft_maximum():
-    values = np.random.default_rng(6).normal(size=(4, 2, 3))
-    for alpha in (-3.0, 0.7, 1.0):
-        assert_close(hvin_jax.smax(jnp.asarray(values), alpha), oracle.gate(list(values), alpha))
-    assert_close(hvin_jax.smax(jnp.asarray(values), 0.0), values.mean(0))
-    assert_close(hvin_jax.smax(jnp.asarray(values), 1e6), values.max(0))
-    assert_close(hvin_jax.smax(jnp.asarray(values), -1e6), values.min(0))
-    assert_close(hvin_jax.smax(jnp.asarray(values[:1]), 2.0), values[0])
-
-
-@pytest.mark.parametrize("alpha", [-2.0, 0.0, 1.5])
-@pytest.mark.parametrize("filtered", [False, True])
-def test_derivatives_of_the_soft_maximum_are_those_of_its_formula(alpha, filtered):
-    rng = np.random.default_rng(8)
-    values, floor = jnp.asarray(rng.normal(size=(4, 2, 3))), jnp.asarray(rng.normal(size=(2, 3)))
-    values = values.at[1, 0].set(floor[0])  # a tie, as at the first depth of every block
-
-    def rule(values, alpha, floor):
-        return jnp.sin(hvin_jax.smax(values, alpha, floor=floor if filtered else None))
-
-    def formula(values, alpha, floor):
-        lifted = jnp.maximum(values, floor[None]) if filtered else values
-        return jnp.sin(jnp.sum(jax.nn.softmax(alpha * lifted, axis=0) * lifted, axis=0))
-
-    point = (values, jnp.asarray(alpha), floor)
-    for derivative in (jax.jacrev, jax.jacfwd):
-        actual = jax.jit(derivative(rule, argnums=(0, 1, 2)))(*point)
-        expected = jax.jit(derivative(formula, argnums=(0, 1, 2)))(*point)
-        jax.tree.map(assert_close, actual, expected)
-
-
-def test_soft_maximum_and_its_gradient_are_finite_at_any_scale():
-    gradients = jax.jit(jax.value_and_grad(lambda *x: hvin_jax.smax(*x).sum(), argnums=(0, 1)))
-    for scale, alpha in itertools.product([1e-30, 1.0, 1e4, 1e15], [-1.0, 0.0, 1.0]):
-        values = scale * np.array([[-1.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
-        outputs = gradients(values.astype(np.float32), np.float32(alpha))
-        assert all(np.isfinite(x).all() for x in jax.tree.leaves(outputs))
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e5, 1e9, 1e20])
-def test_soft_maximum_does_not_round_large_values(scale):
-    """Products of α and values round by far more than exp can bear."""
-    alpha = np.float32(0.97)
-    steps = np.random.default_rng(7).integers(-3, 1, size=(5, 4000))
-    values = np.float32(scale) + (steps * np.spacing(np.float32(scale))).astype(np.float32)
-    gradient = jax.jit(jax.grad(lambda x: hvin_jax.smax(x, alpha).sum()))
-    soft = jax.jit(hvin_jax.smax)(values, alpha)
-    top = values.max(0).astype(np.float64)
-    below = values - top
-    weights = np.exp(alpha * below)
-    weights /= weights.sum(0)
-    mean = (weights * below).sum(0)
-    np.testing.assert_allclose(soft, top + mean, rtol=1e-6)
-    expected = weights * (1 + alpha * (below - mean))
-    np.testing.assert_allclose(gradient(values), expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize(

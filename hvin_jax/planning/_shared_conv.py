@@ -1,6 +1,6 @@
 """The latent MDP when all examples of a batch take the same actions, written for speed.
 
-Letters as in `conv_backup`. A state needs one kernel row for the whole batch, so a VE module is a
+Letters as in `_conv_backup`. A state needs one kernel row for the whole batch, so a VE module is a
 product of matrices with the batch innermost, and what is looked up and scattered has no batch axis.
 Windows above each other share lines. Each line, `F·O` numbers of every example, is multiplied once,
 with the kernel rows of the `F` states above each other whose windows it is part of:
@@ -20,11 +20,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning.conv_backup import add_rows, add_to, row_index, rows_by_line, take
+from hvin_jax.planning._conv_backup import add_rows, add_to, row_index, rows_by_line, take
+from hvin_jax.planning._repr import repr_of_arrays
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["q_reward", "rows"], meta_fields=[])
-@dataclasses.dataclass(frozen=True)
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class SharedConvMDP:
     """`ConvMDP` as one grid of `H` × `W` × `O` states whose values are vectors of `B` numbers.
 
@@ -37,6 +38,7 @@ class SharedConvMDP:
     rows: jax.Array
 
     batched = False
+    __repr__ = repr_of_arrays
 
     @classmethod
     def of(cls, q_reward: jax.Array, kernel: jax.Array) -> "SharedConvMDP":
@@ -78,7 +80,7 @@ class SharedConvMDP:
     def follow_vjp(
         self, inputs: jax.Array, actions: jax.Array, cotangents: jax.Array, grad: "SharedConvMDP"
     ) -> tuple[jax.Array, "SharedConvMDP"]:
-        """The pull-back of `follow`; see `hvin_jax.planning.mdp.follow_vjp`."""
+        """The pull-back of `follow`; see `hvin_jax.planning.FastMDP`."""
         size, _, length = self.rows.shape
 
         def layer(

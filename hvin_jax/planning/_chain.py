@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from hvin_jax.planning import _checks as checks
 from hvin_jax.planning.mdp import MDP, follow, follow_vjp
 
 M = TypeVar("M", bound=MDP)
@@ -57,8 +58,7 @@ def chain(
         return follow(mdp, value, exploration.actions), exploration.actions, sink
 
     def layer(value: jax.Array, drawn: Exploration | None) -> tuple[jax.Array, Any]:
-        best, action = mdp.greedy(value)
-        action = action.astype(jnp.int32)
+        best, action = _greedy(mdp, value)
         if drawn is not None and drawn.explore is not None:
             best = jnp.where(drawn.explore, mdp.q_of(value, drawn.actions), best)
             action = jnp.where(drawn.explore, drawn.actions, action)
@@ -66,6 +66,19 @@ def chain(
 
     _, (values, actions) = lax.scan(layer, value, exploration, length=length)
     return values, actions, sink
+
+
+def _greedy(mdp: MDP, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`mdp.greedy`, with a look at what it returns: that of a user's type may be anything."""
+    output = mdp.greedy(value)
+    if not isinstance(output, tuple) or len(output) != 2:
+        raise TypeError(f"greedy must return a value and an action map, got {output!r}.")
+    best, action = output
+    checks.check_like("the value of greedy", best, value, "the value that it got")
+    checks.check_shape("the action map of greedy", action.shape, value.shape, "value_shape")
+    if not jnp.issubdtype(action.dtype, jnp.integer):
+        raise TypeError(f"the action map of greedy must hold integers, got {action.dtype}.")
+    return best, action.astype(jnp.int32)
 
 
 def _chain_fwd(
@@ -84,7 +97,25 @@ def _chain_bwd(length: int, residuals: Any, cotangents: Any) -> tuple[Any, ...]:
     value_cotangent, sink_cotangent = follow_vjp(
         mdp, inputs, actions.astype(jnp.int32), value_cotangents, sink_cotangent
     )
+    sink_cotangent, value_cotangent = _once((sink_cotangent, value_cotangent))
     return None, sink_cotangent, value_cotangent, None
+
+
+@jax.custom_jvp
+def _once(gradients: Any) -> Any:
+    """The gradients, which cannot be differentiated again.
+
+    The residual `mdp` carries no gradient, so a second derivative would lack a part, silently.
+    """
+    return gradients
+
+
+@_once.defjvp
+def _once_jvp(primals: Any, tangents: Any) -> Any:
+    raise NotImplementedError(
+        "second derivatives of value_iteration and highway_vi are not available: their gradient "
+        "cannot be differentiated again."
+    )
 
 
 chain.defvjp(_chain_fwd, _chain_bwd)

@@ -4,14 +4,29 @@ Shapes are checked always, also under `jit`; values only where they are concrete
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 
-def concrete(x: object) -> np.ndarray | None:
-    """The value of `x` as a numpy array, or None while it is being traced."""
-    return None if isinstance(x, jax.core.Tracer) else np.asarray(x)
+def as_array(name: str, x: Any, dtype: Any = None) -> jax.Array:
+    """`jnp.asarray(x, dtype)`, with an error that says what `x` is meant to be."""
+    try:
+        return jnp.asarray(x, dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array, got {_shown(x)}.") from error
+
+
+def concrete(name: str, x: object) -> np.ndarray | None:
+    """The value of `x`, numbers, as a numpy array, or None while it is being traced."""
+    if isinstance(x, jax.core.Tracer):
+        return None
+    array = np.asarray(x)
+    if array.dtype.kind in "OSU":
+        raise TypeError(f"{name} must be a number or an array of numbers, got {_shown(x)}.")
+    return array
 
 
 def check_rank(name: str, x: jax.Array, ranks: int | Sequence[int], axes: str) -> None:
@@ -27,6 +42,30 @@ def check_shape(name: str, shape: Sequence[int], expected: Sequence[int], axes: 
         raise ValueError(f"{name} must have shape {axes} = {tuple(expected)}, got {tuple(shape)}.")
 
 
+def check_like(name: str, x: Any, like: jax.Array, whose: str) -> None:
+    """Raises unless `x` is an array of the shape and type of `like`, which are those of `whose`."""
+    if not isinstance(x, jax.Array | np.ndarray | np.generic):
+        raise TypeError(f"{name} must be an array, got {_shown(x)}.")
+    if x.shape != like.shape:
+        raise ValueError(
+            f"{name} must have the shape of {whose}, {tuple(like.shape)}, got {tuple(x.shape)}."
+        )
+    if x.dtype != like.dtype:
+        raise TypeError(f"{name} must be {like.dtype}, the type of {whose}, got {x.dtype}.")
+
+
+def check_callable(name: str, function: object) -> None:
+    """Raises unless `function` can be called or is None."""
+    if function is not None and not callable(function):
+        raise TypeError(f"{name} must be a function or None, got {_shown(function)}.")
+
+
+def check_floating(name: str, dtype: Any) -> None:
+    """Raises unless `dtype` is a floating-point type."""
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(f"{name} must be of a floating-point type such as float32, got {dtype}.")
+
+
 def check_not_empty(name: str, x: jax.Array) -> None:
     """Raises if an axis of `x` has length zero."""
     if x.size == 0:
@@ -36,7 +75,7 @@ def check_not_empty(name: str, x: jax.Array) -> None:
 def check_at_least(name: str, value: int, minimum: int) -> None:
     """Raises unless `value` is a Python integer of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be a Python int, got {value!r} of type {type(value)}.")
+        raise TypeError(f"{name} must be a Python int, got {_shown(value)}.")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}.")
 
@@ -46,7 +85,9 @@ def check_key(name: str, key: object) -> None:
     if key is None:
         return
     if not isinstance(key, jax.Array):
-        raise TypeError(f"{name} must be a typed key such as jax.random.key(0), got {key!r}.")
+        raise TypeError(
+            f"{name} must be a typed key such as jax.random.key(0), or None; got {_shown(key)}."
+        )
     if not jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key):
         raise TypeError(
             f"{name} must be a typed key such as jax.random.key(0), got {key.dtype} of shape "
@@ -56,14 +97,21 @@ def check_key(name: str, key: object) -> None:
 
 def check_unit_interval(name: str, value: object) -> None:
     """Raises if `value` is concrete and not (all) within [0, 1]."""
-    array = concrete(value)
+    array = concrete(name, value)
     if array is not None and not np.all((array >= 0) & (array <= 1)):
         raise ValueError(f"{name} must lie in [0, 1], got {array}.")
 
 
+def check_finite(name: str, value: object) -> None:
+    """Raises if `value` is concrete and not (all) finite."""
+    array = concrete(name, value)
+    if array is not None and not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {array}.")
+
+
 def check_distribution(name: str, probabilities: object) -> None:
     """Raises if `probabilities` are concrete and do not form distributions over the last axis."""
-    array = concrete(probabilities)
+    array = concrete(name, probabilities)
     if array is None:
         return
     if np.any(array < 0):
@@ -79,3 +127,10 @@ def check_odd(name: str, value: int) -> None:
     check_at_least(name, value, 1)
     if value % 2 == 0:
         raise ValueError(f"{name} must be odd, so that a window has a centre; got {value}.")
+
+
+def _shown(x: object) -> str:
+    """Arrays by their shape, all else by its representation."""
+    if isinstance(x, jax.Array | np.ndarray):
+        return f"an array of {x.dtype} of shape {tuple(x.shape)}"
+    return f"{x!r} of type {type(x).__name__}"

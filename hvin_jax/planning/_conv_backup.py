@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning.windows import window_lines, windows
+from hvin_jax.planning._windows import window_lines, windows
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
 _TILE_BYTES = 12 * 2**20
@@ -49,6 +49,17 @@ def convolve(maps: jax.Array, kernel: jax.Array) -> jax.Array:
     """All responses at every state: `[B, H, W, O]`, `[F, F, O, O, A]` to `[B, H, W, O, A]`."""
     responses = windows(maps, kernel.shape[0]) @ kernel_matrix(kernel)
     return responses.reshape(*maps.shape[:-1], *kernel.shape[-2:])
+
+
+def weight_beyond_border(kernel: jax.Array, size: tuple[int, int]) -> jax.Array:
+    """Σ of a kernel over what lies beyond the border of a map of `size`: `[H, W, O, A]`.
+
+    Σ_(i, j, p) kernel - (1 * kernel), summed over the entries beyond the border only: exactly zero
+    at states whose window is within the map.
+    """
+    ones = jnp.ones((1, *size, kernel.shape[2]), kernel.dtype)
+    beyond = (1 - windows(ones, kernel.shape[0])) @ kernel_matrix(kernel)
+    return beyond.reshape(*size, *kernel.shape[-2:])
 
 
 def greedy(q_reward: jax.Array, kernel: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:

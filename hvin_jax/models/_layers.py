@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hvin_jax.planning import checks
+from hvin_jax.planning import _checks as checks
 
 Initializer = Callable[..., jax.Array]
 
