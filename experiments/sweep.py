@@ -2,7 +2,7 @@ r"""Runs, or goes on with, many training runs side by side, on Ray Tune (extra `
 
     python -m experiments.sweep --config=experiments/sweeps/tiny.py --dry_run
     python -m experiments.sweep --config=experiments/sweeps/tiny.py
-    python -m experiments.sweep --config=experiments/sweeps/depths.py:15 --address=HOST:PORT
+    python -m experiments.sweep --config=my_sweep.py --address=HOST:PORT
 
 Each trial is the ordinary training command in an ordinary folder, named after what it trains:
 RESULTS/FOLDER/CELL-seedN. So stop a sweep (Ctrl-C, SIGTERM, even kill -9) and give the same command

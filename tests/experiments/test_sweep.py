@@ -20,19 +20,21 @@ from experiments.grids.on_ray import Options, check_reachable, check_room
 from experiments.grids.running import Share, run_side_by_side
 from experiments.grids.studies import study_jobs
 from experiments.grids.trials_table import Row, TrialsTable
-from experiments.sweeps import depths, tiny
+from experiments.sweeps import tiny
 from hvin_jax.training.workdir import is_locked, read_metrics
 
 
 def test_a_sweep_and_a_study_share_their_runs():
-    of_study = study_jobs("paper", ["depths"], [0, 1, 2], pathlib.Path("results"))
-    jobs = jobs_of(depths.get_config(), pathlib.Path("results"))
-    assert jobs == of_study
-    assert {str(job.results) for job in jobs} == {"results/paper"}
-    assert jobs[0].title == "vin-15-20-seed0"
-    assert jobs[-1].seed == 2
-    with pytest.raises(ValueError, match="size 15 or 25, not 16"):
-        depths.get_config("16")
+    of_study = study_jobs("paper", ["depths"], [2], pathlib.Path("results"))
+    sweep = Sweep(
+        folder="paper",
+        base="experiments/configs/paper.py:{model}-{size}-{depth}",
+        grids=[{"model": ["highway_vin"], "size": [15], "depth": [100]}],
+        seeds=(2,),
+    )
+    (job,) = jobs_of(sweep, pathlib.Path("results"))
+    assert job in of_study
+    assert job.folder == pathlib.Path("results/paper/highway_vin-15-100-seed2")
 
 
 def test_grids():
