@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml
 
 maze: $(STAMP)  ## train, test and draw a small highway VIN: runs/quickstart
 	$(BIN)/python -m experiments.maze --config=experiments/configs/quickstart.py
-	@echo; echo "Plan on a map of your own: $(BIN)/python -m experiments.plan --map=FILE"
+	@echo; echo "Plan on a map of your own: $(BIN)/hvin plan FILE"
 
 quick: $(STAMP)  ## the tests of a minute: no engine, no processes, nothing slow
 	$(BIN)/python -m pytest -m 'not (engine or processes or slow)'

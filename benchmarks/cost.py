@@ -77,7 +77,7 @@ def measure(cell: str) -> dict[str, Any]:
     alone = jax.jit(step_for(None)).lower(state, batch).compile()
     memory: Any = alone.memory_analysis()
     split, parts = step_for(devices.BATCH_AXIS), devices.split(batch)
-    step = devices.pmap_train_step(split)
+    step = devices.split_train_step(split)
     began = time.perf_counter()
     compiled = jax.jit(step).lower(state, parts).compile()
     compile_seconds = time.perf_counter() - began

@@ -98,7 +98,7 @@ def measure(
     task = maze_task(model_of(config), mazes)
     recipe = recipe_of(config).for_examples(task.num_examples)
     optimizer = recipe.make_optimizer()
-    train_step = devices.pmap_train_step(
+    train_step = devices.split_train_step(
         make_train_step(task.forward, recipe.loss, optimizer, axis_name=devices.BATCH_AXIS)
     )
 

@@ -87,7 +87,7 @@ def _step(count: int) -> Callable[[], Any]:
     )
     recipe = recipe_of(config)
     optimizer = recipe.make_optimizer()
-    step = devices.pmap_train_step(
+    step = devices.split_train_step(
         make_train_step(
             maze_forward(model_of(config)), recipe.loss, optimizer, axis_name=devices.BATCH_AXIS
         ),
@@ -106,7 +106,7 @@ def _step(count: int) -> Callable[[], Any]:
 def _sum(count: int, length: int) -> Callable[[], Any]:
     """The sum of a vector over some devices, on each of which it lies."""
     local = count // jax.process_count()
-    add = devices.pmap_all_reduce(None if hosts.are_several() else jax.devices()[:count])
+    add = devices.all_reduce(None if hosts.are_several() else jax.devices()[:count])
     vector = add(jnp.ones((local, length), jnp.float32))
     return lambda: add(vector)
 

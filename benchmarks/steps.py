@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from hvin_jax.training.devices import pmap_mean
+from hvin_jax.training.devices import split_mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ def compile_step(model: Any, data: dict[str, jax.Array], devices: int = 1) -> Co
     function: Any = jax.jit(step)
     if devices > 1:
         data = jax.tree.map(lambda x: x.reshape(devices, -1, *x.shape[1:]), data)
-        function = pmap_mean(step, jax.local_devices()[:devices])
+        function = split_mean(step, jax.local_devices()[:devices])
     lowered = function.lower(params, key, data)
     began = time.perf_counter()
     compiled = lowered.compile()

@@ -74,7 +74,7 @@ def main(argv: list[str]) -> None:
 def trainer(model: VIN, feed: Iterator[Any]) -> Callable[[], Any]:
     """A function that makes some training steps with the next batches of a feed."""
     optimizer = make_optimizer()
-    step = devices.pmap_train_step(
+    step = devices.split_train_step(
         make_train_step(maze_forward(model), Imitation(), optimizer, axis_name=devices.BATCH_AXIS)
     )
     maze, goal = jnp.zeros((1, 15, 15)), jnp.zeros((1, 15, 15, 4))

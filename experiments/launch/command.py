@@ -188,7 +188,7 @@ class Command:
             raise ValueError(f"{path} has no {name} mazes")
         with Console().testing(len(split)) as progress:
             evaluation = evaluate_split(
-                devices.pmap_eval_step(make_eval_step(forward)),
+                devices.split_eval_step(make_eval_step(forward)),
                 params,
                 split,
                 batch_size=32 * jax.device_count(),

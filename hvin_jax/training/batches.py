@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from hvin_jax.training.devices import pmap_gather, split
+from hvin_jax.training.devices import split, split_gather
 
 # How many batches are made ahead of time.
 AHEAD = 3
@@ -52,7 +52,7 @@ def batches_on_device(
 ) -> Iterator[Any]:
     """Batches `[D, B / D, ...]` gathered from a copy of the data that lives on every device."""
     resident = {name: jax.numpy.asarray(array) for name, array in arrays.items()}
-    gather = pmap_gather()
+    gather = split_gather()
     for index in indices:
         yield gather(resident, split({"index": index.astype(np.int32)})["index"])
 

@@ -22,7 +22,7 @@ Devices = Sequence[jax.Device] | None
 PER_CORE = 4
 
 
-def pmap_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
+def split_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
     """Splits a step made with `axis_name=BATCH_AXIS` over devices (all); the state is donated."""
     return jax.pmap(
         step,
@@ -34,7 +34,7 @@ def pmap_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
     )
 
 
-def pmap_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:
+def split_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:
     """Splits an evaluation step over devices (all): decisions `[D, B / D, ...]`.
 
     With several processes, each gets the decisions of all.
@@ -50,7 +50,7 @@ def pmap_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:
     )
 
 
-def pmap_mean(
+def split_mean(
     function: Callable[[Any, jax.Array, Any], Any], devices: Devices = None
 ) -> Callable[[Any, jax.Array, Any], Any]:
     """The mean over devices of `function(params, key, batch)`, its batch split; for measuring."""
@@ -63,12 +63,12 @@ def pmap_mean(
     )
 
 
-def pmap_all_reduce(devices: Devices = None) -> Callable[[jax.Array], jax.Array]:
+def all_reduce(devices: Devices = None) -> Callable[[jax.Array], jax.Array]:
     """The sum over devices of what lies on each, `[D, ...]` to the same; for measuring it."""
     return jax.pmap(lambda x: jax.lax.psum(x, BATCH_AXIS), axis_name=BATCH_AXIS, devices=devices)
 
 
-def pmap_gather() -> Any:
+def split_gather() -> Any:
     """`(arrays, indices [D, b]) -> rows [D, b, ...]` of arrays that live on every device."""
     return jax.pmap(
         lambda arrays, index: jax.tree.map(lambda x: x[index], arrays), in_axes=(None, 0)

@@ -53,7 +53,7 @@ def decisions(
     """What a model decides on many mazes.
 
     Args:
-      eval_step: split over devices, see `devices.pmap_eval_step`.
+      eval_step: split over devices, see `devices.split_eval_step`.
       params: of the model.
       arrays: what the model looks at, `[n, ...]` each.
       batch_size: how many mazes at once, a multiple of the number of devices.

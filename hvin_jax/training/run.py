@@ -144,7 +144,7 @@ def _fit(
     watcher.say(devices.describe(recipe.batch_size))
 
     # What makes the steps.
-    train_step = devices.pmap_train_step(
+    train_step = devices.split_train_step(
         make_train_step(
             task.forward,
             recipe.loss,

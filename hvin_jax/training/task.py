@@ -86,7 +86,7 @@ class Task:
     @functools.cached_property
     def eval_step(self) -> EvalStep:
         """One for validation and test, so that it is compiled once."""
-        return devices.pmap_eval_step(make_eval_step(self.forward))
+        return devices.split_eval_step(make_eval_step(self.forward))
 
     def fingerprint(self) -> str:
         """A digest of the training data, by which the folder of a run knows them again."""

@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
 from launching import copy_commands, run
+
+pytestmark = pytest.mark.processes
 
 TINY = """
 from experiments.configs.base import base_config, parse_cell, set_depth

@@ -8,6 +8,8 @@ import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
 from loopback import needs_isolation, shared_network
 
+pytestmark = pytest.mark.processes
+
 # One device a process: a sum of two numbers has one result, in whatever order it is made.
 ALONE = tuple("--cpu_devices=1" if x.startswith("--cpu_devices") else x for x in TINY)
 

@@ -18,6 +18,8 @@ from hvin_jax import load_planner
 from hvin_jax.training.results import git_commit, scores_table, spl_ranges
 from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):

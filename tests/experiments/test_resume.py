@@ -12,6 +12,8 @@ from launching import TINY, assert_same_outcome, run, start, wait_for
 
 from hvin_jax.training.workdir import WorkdirError, check_owner, claim, read_metrics, start_from
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):

@@ -16,6 +16,8 @@ from hvin_jax.report.paper_numbers import Rate, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
 from hvin_jax.report.tables import markdown, rates_table
 
+pytestmark = pytest.mark.processes
+
 
 def _result(success, *, cell="vin-15-20", steps=4000, collapsed=False):
     kind, size, depth = cell.split("-")[:3]

@@ -23,6 +23,8 @@ from experiments.grids.trials_table import Row, TrialsTable
 from experiments.sweeps import tiny
 from hvin_jax.training.workdir import is_locked, read_metrics
 
+pytestmark = pytest.mark.processes
+
 
 def test_a_sweep_and_a_study_share_their_runs():
     of_study = study_jobs("paper", ["depths"], [2], pathlib.Path("results"))

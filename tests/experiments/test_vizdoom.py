@@ -17,6 +17,8 @@ from hvin_jax.report.tables import rates_table
 from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics
 from hvin_jax.visual_planner import load_visual_planner
 
+pytestmark = [pytest.mark.engine, pytest.mark.processes]
+
 TINY = (
     f"--config={ROOT}/experiments/configs/vizdoom_cpu.py:highway_vin-40",
     "--config.data.size=7",

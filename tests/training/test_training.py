@@ -69,7 +69,7 @@ def test_what_was_learned_finds_the_goal(mazes):
     state = _state(model, mazes, optimizer, nudge=0.0)
     for _ in range(500):
         state, _ = step(state, training_arrays(mazes))
-    eval_step = devices.pmap_eval_step(make_eval_step(maze_forward(model)))
+    eval_step = devices.split_eval_step(make_eval_step(maze_forward(model)))
     made = decisions(eval_step, state.params, planner_arrays(mazes), batch_size=8)
     evaluation = evaluate_policy(made.policy, mazes)
     assert evaluation.scores.success_rate > 0.95
@@ -91,7 +91,7 @@ def curve(mazes):
 def test_devices_do_not_change_the_curve(mazes, curve, count):
     expected_metrics, expected = curve
     step, state, arrays = _setup(mazes, axis_name=devices.BATCH_AXIS)
-    step = devices.pmap_train_step(step, jax.devices()[:count])
+    step = devices.split_train_step(step, jax.devices()[:count])
     for expected_step in expected_metrics:
         state, metrics = step(state, devices.split(arrays, count))
         _assert_close(metrics, expected_step)
@@ -230,7 +230,7 @@ def test_paper_size_step_lowers_for_cuda():
         "optimal": jax.ShapeDtypeStruct((2, 16, 25, 25, 4), jnp.uint8),
         "spl": jax.ShapeDtypeStruct((2, 16, 25, 25, 4), jnp.uint16),
     }
-    pmapped = devices.pmap_train_step(step, jax.devices()[:2])
+    pmapped = devices.split_train_step(step, jax.devices()[:2])
     exported = jax.export.export(jax.jit(pmapped), platforms=["cuda"])(state, batch)
     assert exported.platforms == ("cuda",)
     assert exported.nr_devices == 2
@@ -240,7 +240,7 @@ def test_paper_size_step_lowers_for_cuda():
 def test_evaluation_does_not_depend_on_the_batch(mazes):
     model = VIN(depth=3, latent_actions=4, hidden=4)
     params = _state(model, mazes, optax.sgd(1.0)).params
-    eval_step = devices.pmap_eval_step(make_eval_step(maze_forward(model)))
+    eval_step = devices.split_eval_step(make_eval_step(maze_forward(model)))
     arrays = planner_arrays(mazes[:5])
     policies = [decisions(eval_step, params, arrays, batch_size=size).policy for size in (8, 16)]
     np.testing.assert_array_equal(*policies)
@@ -250,7 +250,7 @@ def test_evaluation_does_not_depend_on_the_batch(mazes):
 def test_a_pmapped_step_is_compiled_once(mazes):
     """The placement of its input is that of its output from the first step on."""
     step, state, arrays = _setup(mazes, axis_name=devices.BATCH_AXIS)
-    pmapped = devices.pmap_train_step(step)
+    pmapped = devices.split_train_step(step)
     state = devices.replicate(state)
     before = jax.tree.map(lambda x: x.sharding, state)
     state, _ = pmapped(state, devices.split(arrays))
