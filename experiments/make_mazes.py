@@ -1,7 +1,4 @@
-"""Makes a data set of mazes: `hvin mazes` by another name.
-
-python -m experiments.make_mazes --size=15 --out=data/mazes15.npz
-"""
+"""Makes a data set of mazes: `hvin mazes` by another name."""
 
 import sys
 

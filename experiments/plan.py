@@ -1,7 +1,4 @@
-"""Plans a path on a map of your own: `hvin plan` by another name.
-
-python -m experiments.plan --map=my_maze.txt
-"""
+"""Plans a path on a map of your own: `hvin plan` by another name."""
 
 import sys
 

@@ -67,15 +67,17 @@ def test_a_part_of_a_batch_counts_as_its_share(mazes):
 @pytest.fixture
 def stored(tmp_path):
     """A folder of finished runs with their planners: two cells of two seeds, one of a single."""
-    law = {"size": 7, "mechanism": "diffdrive", "min_decimation": 0.0, "max_decimation": 1.0}
-    config = {"data": {"file": "", **law, **SPLITS}, "model": {"latent_actions": 6, "hidden": 0}}
+    law = {"size": 15, "mechanism": "diffdrive", "min_decimation": 0.0, "max_decimation": 1.0}
+    data = {"file": "", **law, **SPLITS}
     runs = [(f"vin-15-{depth}-seed{seed}", seed) for depth in (20, 40) for seed in (0, 1)]
     for name, seed in [*runs, ("highway_vin-15-100-seed0", 0)]:
+        kind, _, depth, _ = name.split("-")
+        model = {"kind": kind, "depth": int(depth), "latent_actions": 6, "hidden": 0}
         folder = tmp_path / "results/cpu" / name
         folder.mkdir(parents=True)
-        save_planner(folder / "planner", _planner(name.split("-")[0], seed))
+        save_planner(folder / "planner", _planner(kind, seed))
         result = {
-            "config": config,
+            "config": {"data": data, "model": model},
             "sittings": [],
             **dict.fromkeys(("steps", "skipped_steps", "best_step", "wall_seconds"), 1),
             "collapsed": False,
@@ -86,12 +88,14 @@ def stored(tmp_path):
 
 @pytest.mark.processes
 @pytest.mark.slow
-def test_reports(stored, mazes):
+def test_reports(stored):
     command = ("report", "--name=entropy,value_maps,examples", "--results=results")
     code, _, err = run(*command, folder=stored)
     assert code == 0, err
     report = stored / "results/cpu/report"
     # Entropy is a figure over all seeds.
+    mechanism = get_mechanism("diffdrive")
+    mazes = make_mazes(law=MazeLaw((15, 15)), mechanism=mechanism, **SPLITS).test
     entropies = [latent_action_entropy(_planner("vin", seed), mazes) for seed in (0, 1)]
     mean, std = mean_and_std(entropies)
     text = (report / "entropy.md").read_text()
