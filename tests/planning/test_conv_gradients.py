@@ -78,7 +78,7 @@ def assert_same_gradients(ours, plain, args, weights):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("shape", SHAPES[:4], ids=str)
+@pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[3]], ids=str)
 def test_gradients_of_value_iteration(shape):
     args = [jnp.asarray(x) for x in random_conv(10, shape)]
     weights = jnp.asarray(np.random.default_rng(11).normal(size=(5, *shape[:4])))
@@ -118,7 +118,6 @@ def plain_highway_vi(depth, num_policies, filter_gate):
         (1.0, 2, True, True),
         (0.5, 2, True, True),
         ("array", 2, True, False),
-        (None, 1, False, False),
         (None, 2, True, False),
     ],
 )
@@ -196,7 +195,7 @@ def test_gradients_through_values_and_many_blocks(shape, share):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize(("states_per_part", "depth"), [(0, 1), (4, 2), (5, 3), (100, 4)])
+@pytest.mark.parametrize(("states_per_part", "depth"), [(0, 1), (4, 2), (5, 3)])
 def test_gradients_with_many_actions_and_in_parts(monkeypatch, states_per_part, depth):
     """More actions than a byte can count; the sums over states split in any way.
 
