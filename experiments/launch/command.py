@@ -125,7 +125,11 @@ class Command:
     def train(
         self, make_task: Callable[[], training.Task], recipe: training.Recipe
     ) -> dict[str, Any] | None:
-        """Trains, or goes on training, and tests; see `hvin_jax.training.train`."""
+        """Trains, or goes on training, and tests; see `hvin_jax.training.train`.
+
+        Returns:
+          What came out; None without a test, and in all processes but the first.
+        """
 
         def checked_task() -> training.Task:
             # Here an error is a mistake of the user, later on it would be a fault of ours.
@@ -136,7 +140,7 @@ class Command:
 
         with stop_signals(_PARENT.value) as asked_to_stop:
             try:
-                return training.train(
+                result = training.train(
                     checked_task,
                     recipe,
                     self.workdir,
@@ -151,6 +155,7 @@ class Command:
             except (ValueError, TypeError, ImportError):
                 traceback.print_exc()
                 sys.exit(1)
+        return result if hosts.is_first() else None
 
     def show(self, result: dict[str, Any], *files: str) -> None:
         """Prints what came out, and which files there are to look at."""
