@@ -224,7 +224,7 @@ def main() -> None:
 
 
 def _measured(name: str) -> bool:
-    """The page of what `python -m experiments.NAME` has measured."""
+    """The page of what `python -m benchmarks.NAME` has measured."""
     path = pathlib.Path(_RESULTS.value) / "paper" / f"{name}.json"
     if not path.exists():
         raise ValueError(f"{path} is missing; python -m benchmarks.{name} makes it")

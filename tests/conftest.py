@@ -32,6 +32,11 @@ def x64():
         yield
 
 
+def pytest_collection_modifyitems(items):
+    """Files that start processes come first: of all, they take longest, and one worker has each."""
+    items.sort(key=lambda item: (item.get_closest_marker("processes") is None, str(item.path)))
+
+
 def pytest_configure_node(node):
     """Is called for each worker; all of them know the session by one name."""
     node.config.compiled = (

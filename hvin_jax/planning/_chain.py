@@ -1,7 +1,7 @@
 """A chain of backups that is differentiated along the actions taken.
 
 Every planner here is made of chains `V_(l+1)(s) = Q_l(s, a_l(s))`: in a VI module `a_l` is the
-greedy action, in a VE module one that was drawn. Given the actions, a chain is linear in the
+greedy action, in a VE module one that was sampled. Given the actions, a chain is linear in the
 values, and the gradient of a maximum goes through its argument alone. So the backward pass needs
 only the values and the actions of each layer — a few numbers per state where autodiff would keep
 all of Q — and one rule serves all modules.
@@ -29,8 +29,8 @@ class Exploration(NamedTuple):
     """What a chain of VE modules does instead of acting greedily.
 
     Attributes:
-      actions: `[L, ...]`, integers, the actions drawn for each layer.
-      explore: `[L, ...]`, booleans, where to take the drawn action rather than the greedy one;
+      actions: `[L, ...]`, integers, the actions sampled for each layer.
+      explore: `[L, ...]`, booleans, where to take the sampled action rather than the greedy one;
         None takes it everywhere, which never computes Q of the other actions.
     """
 

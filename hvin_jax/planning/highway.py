@@ -47,7 +47,7 @@ def highway_vi(
       V'_p⁽ⁿ⁺ᵇ⁾ = max{𝒱_p⁽ⁿ⁺ᵇ⁾, V⁽ⁿ⁺¹⁾}              the filter gate
       V⁽ⁿ⁺ᴺᵇ⁾ = smax^α̃_p smax^α_b V'_p⁽ⁿ⁺ᵇ⁾           the aggregate gates
 
-    where π takes one action per state and layer, drawn ε-greedily. Whatever ε, the fixed point is
+    where π takes one action per state and layer, sampled ε-greedily. Whatever ε, the fixed point is
     the optimal value. `block_depth=1` is value iteration.
 
     Differentiable once and in reverse mode (`jax.grad`, `jax.vjp`, `jax.jacrev`), along the actions

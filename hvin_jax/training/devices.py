@@ -64,7 +64,7 @@ def split_mean(
 
 
 def all_reduce(devices: Devices = None) -> Callable[[jax.Array], jax.Array]:
-    """The sum over devices of what lies on each, `[D, ...]` to the same; for measuring it."""
+    """An all-reduce: the sum of what lies on each device, `[D, ...]` to the same; for measuring."""
     return jax.pmap(lambda x: jax.lax.psum(x, BATCH_AXIS), axis_name=BATCH_AXIS, devices=devices)
 
 

@@ -86,7 +86,7 @@ def test_random_symmetries_belong_to_the_example(mazes):
     """All of them occur, and they do not depend on how a batch is split."""
     augment = jax.jit(random_symmetry(symmetries(mazes.mechanism, mazes.size)))
     batch = {name: jnp.repeat(array[:1], 64, axis=0) for name, array in arrays(mazes).items()}
-    batch["wishes"] = jnp.zeros(2)
+    batch["requests"] = jnp.zeros(2)
     key = jax.random.key(0)
     whole = augment(batch, key=key, example_index=jnp.arange(64))
     seen = {np.asarray(maze).tobytes() for maze in whole["maze"]}
@@ -95,6 +95,6 @@ def test_random_symmetries_belong_to_the_example(mazes):
     last = augment(part, key=key, example_index=jnp.arange(48, 64))
     for name in ARRAYS:
         np.testing.assert_array_equal(last[name], whole[name][48:])
-    np.testing.assert_array_equal(last["wishes"], batch["wishes"])
+    np.testing.assert_array_equal(last["requests"], batch["requests"])
     other = augment(batch, key=jax.random.key(1), example_index=jnp.arange(64))
     assert not np.array_equal(other["maze"], whole["maze"])

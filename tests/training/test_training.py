@@ -101,7 +101,7 @@ def test_devices_do_not_change_the_curve(mazes, curve, count):
 
 @pytest.mark.parametrize("count", [2, 8])
 def test_shards_agree_under_shard_map(mazes, count):
-    """`pmap` with `out_axes=None` would hide a forgotten sum over devices; this does not."""
+    """`pmap` with `out_axes=None` would hide a forgotten all-reduce; this does not."""
     step, state, arrays = _setup(mazes, axis_name=devices.BATCH_AXIS)
     mesh = jax.make_mesh((count,), (devices.BATCH_AXIS,), axis_types=(AxisType.Auto,))
 
