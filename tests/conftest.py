@@ -34,7 +34,8 @@ def x64():
 
 def pytest_collection_modifyitems(items):
     """Files that start processes come first: of all, they take longest, and one worker has each."""
-    items.sort(key=lambda item: (item.get_closest_marker("processes") is None, str(item.path)))
+    heavy = {item.path for item in items if item.get_closest_marker("processes")}
+    items.sort(key=lambda item: item.path not in heavy)
 
 
 def pytest_configure_node(node):

@@ -1,7 +1,7 @@
 """Embedded policies: which latent action a VE module takes.
 
-The default is ε-greedy (eq. 8 of the paper): with probability ε an action sampled uniformly, else the
-one of largest Q. ε = 1 is uniform, ε = 0 greedy. A learnable policy is any function of Q that
+The default is ε-greedy (eq. 8 of the paper): with probability ε an action sampled uniformly, else
+the one of largest Q. ε = 1 is uniform, ε = 0 greedy. A learnable policy is any function of Q that
 returns probabilities; see `Policy`.
 """
 

@@ -196,7 +196,9 @@ def test_orphans_are_cleared(levels, tmp_path, monkeypatch):
         "time.sleep(100)"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    folder = pathlib.Path(process.stdout.readline().strip())
+    said = process.stdout.readline().strip()
+    assert said, "the engine did not start; its error is above"
+    folder = pathlib.Path(said)
     memory = _memory_of(folder)
     assert len(memory) == 3
     _orphans.clear_orphans()
