@@ -223,6 +223,7 @@ def test_without_a_size_the_one_for_the_largest_maps():
         load_planner("diffdrive-15", size=25)
 
 
+@pytest.mark.slow
 def test_bfloat16_acts_alike(planner, mazes):
     narrow = Planner({**planner.settings, "dtype": "bfloat16"}, planner.params, planner.mechanism)
     actions = [x.policy(mazes.maze, mazes.goal).logits.argmax(-1) for x in (planner, narrow)]
@@ -232,6 +233,7 @@ def test_bfloat16_acts_alike(planner, mazes):
 
 @pytest.mark.parametrize("kind", ["gppn", "vin", "highway_network"])
 @pytest.mark.parametrize("mechanism", ["news", "diffdrive"])
+@pytest.mark.slow
 def test_written_and_read_again(tmp_path, kind, mechanism):
     motion = get_mechanism(mechanism)
     settings = {

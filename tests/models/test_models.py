@@ -124,6 +124,7 @@ def test_highway_network_against_the_oracle(orientations, actions):
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_highway_vin_against_the_oracle(train, switches):
     model = MODELS["highway vin"].clone(**switches)
     data = inputs(model)
@@ -235,6 +236,7 @@ def fan_ins(model):
 
 
 @each_model
+@pytest.mark.slow
 def test_initial_values(model):
     large = {"hidden": 40} if isinstance(model, GPPN) else {"hidden": 40, "latent_actions": 30}
     model = model.clone(**large)
@@ -266,6 +268,7 @@ def test_tied_kernels_are_one_parameter():
 
 
 @each_model
+@pytest.mark.slow
 def test_any_type_of_zeros_and_ones(model):
     data = inputs(model)
     params = random_params(model, *data)
@@ -327,6 +330,7 @@ def test_keys_of_the_old_style_will_do():
     assert typed_key(jax.random.PRNGKey(3)) == typed_key(KEY(3)) == KEY(3)
 
 
+@pytest.mark.slow
 def test_example_index():
     model = MODELS["highway vin"].clone(epsilon=0.7)
     maze, goal = inputs(model, batch=4)
@@ -374,6 +378,7 @@ def loss_and_gradients(model, params, data):
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_gradients_of_all_switches(switches):
     model = MODELS["highway vin"].clone(**switches)
     data = inputs(model)
@@ -390,6 +395,7 @@ def test_gradients_of_all_switches(switches):
 
 
 @each_model
+@pytest.mark.slow
 def test_very_deep_models_are_finite_at_the_start(model):
     depth = 1000
     blocks = {"num_blocks": depth // 10, "block_depth": 10}
@@ -416,6 +422,7 @@ def test_very_deep_models_are_finite_at_the_start(model):
     ],
     ids=[*MODELS.keys(), "learned", "narrow"],
 )
+@pytest.mark.slow
 def test_parameters_and_results_stay_single_when_the_flag_is_on(model):
     data = inputs(model)
     gradients = partial(loss_and_gradients, model, data=data)
@@ -426,6 +433,7 @@ def test_parameters_and_results_stay_single_when_the_flag_is_on(model):
 
 
 @pytest.mark.parametrize("name", ["gppn", "highway vin"])
+@pytest.mark.slow
 def test_the_flag_changes_no_result(name):
     model = MODELS[name]
     data = inputs(model)

@@ -96,6 +96,7 @@ def test_perception_is_what_it_says(model, params):
     np.testing.assert_allclose(logits, _plain_perception(part, views), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_planner_gets_the_predicted_map(model, params):
     batch = _batch()
     output = view_forward(model)(params, batch)
@@ -141,6 +142,7 @@ def test_what_perception_learns_from(model, params, learning, from_policy, from_
     assert tuple(norm > 0 for norm in gradients(params)) == (from_policy, from_map)
 
 
+@pytest.mark.slow
 def test_frozen_perception_stays(params):
     optimizer = freeze_perception(optax.chain(optax.add_decayed_weights(0.5), optax.sgd(0.1)))
     state = optimizer.init(params)
@@ -222,6 +224,7 @@ def test_save_and_load(model, params, tmp_path):
         load_perception(tmp_path / "perception" / "other")
 
 
+@pytest.mark.slow
 def test_decisions(model, params):
     """What is compiled is what the model says, for any number of views within the same room."""
     settings = {"channels": [4, 6], "features": 5, "hidden": 7}

@@ -31,6 +31,7 @@ def padded_q(q_reward, kernel, outside):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.slow
 def test_against_a_padded_map(shape):
     q_reward, kernel, v0 = random_conv(0, shape)
     mdp = hvin_jax.ConvMDP(q_reward, kernel, outside=OUTSIDE)

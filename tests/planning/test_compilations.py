@@ -67,6 +67,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+@pytest.mark.slow
 def test_new_values_do_not_compile_again(call):
     for x in (1.0, 2.0, 3.0):
         call(jax.tree.map(lambda array, x=x: array * x, TABULAR), x)

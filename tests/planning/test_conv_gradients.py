@@ -79,6 +79,7 @@ def assert_same_gradients(ours, plain, args, weights):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[3]], ids=str)
+@pytest.mark.slow
 def test_gradients_of_value_iteration(shape):
     args = [jnp.asarray(x) for x in random_conv(10, shape)]
     weights = jnp.asarray(np.random.default_rng(11).normal(size=(5, *shape[:4])))
@@ -121,6 +122,7 @@ def plain_highway_vi(depth, num_policies, filter_gate):
         (None, 2, True, False),
     ],
 )
+@pytest.mark.slow
 def test_gradients_of_highway_vi(epsilon, num_policies, filter_gate, share):
     shape, depth = (2, 3, 4, 2, 3, 3), 3
     rng = np.random.default_rng(12)
@@ -157,6 +159,7 @@ def test_gradients_of_highway_vi(epsilon, num_policies, filter_gate, share):
 @pytest.mark.parametrize(
     ("shape", "share"), [((1, 2, 2, 2, 4, 3), False), ((2, 1, 3, 1, 2, 5), True)], ids=str
 )
+@pytest.mark.slow
 def test_gradients_through_values_and_many_blocks(shape, share):
     """Blocks deeper than the map, and cotangents that enter after every block."""
     blocks, depth = 3, 4
@@ -196,6 +199,7 @@ def test_gradients_through_values_and_many_blocks(shape, share):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("states_per_part", "depth"), [(0, 1), (4, 2), (5, 3)])
+@pytest.mark.slow
 def test_gradients_with_many_actions_and_in_parts(monkeypatch, states_per_part, depth):
     """More actions than a byte can count; the sums over states split in any way.
 
@@ -241,6 +245,7 @@ def test_gradients_of_tied_kernels():
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.slow
 def test_gradients_numerically():
     """Along fixed actions a chain is smooth: differences must agree with the backward pass."""
     args = [jnp.asarray(x) for x in random_conv(18, (2, 3, 2, 2, 3, 3))]

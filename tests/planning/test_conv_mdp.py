@@ -42,6 +42,7 @@ def backups(q_reward, kernel, value, other_kernel, actions, shared_actions):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.slow
 def test_backups(shape):
     q_reward, kernel, value = random_conv(0, shape)
     rng = np.random.default_rng(1)
@@ -101,6 +102,7 @@ def test_ties_go_to_the_first_action(num_actions):
 @pytest.mark.parametrize(
     ("batch", "examples_per_tile"), [(1, 0), (4, 0), (4, 2), (4, 4), (6, 4), (6, 5), (7, 2), (7, 9)]
 )
+@pytest.mark.slow
 def test_tiles_change_nothing(monkeypatch, batch, examples_per_tile):
     q_reward, kernel, value = random_conv(9, (batch, 3, 2, 2, 4, 3))
     q_reward, kernel, value = (x.astype(np.float32) for x in (q_reward, kernel, value))

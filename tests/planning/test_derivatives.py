@@ -18,6 +18,7 @@ PLANNERS = {
 
 
 @pytest.mark.parametrize("plan", PLANNERS.values(), ids=PLANNERS.keys())
+@pytest.mark.slow
 def test_derivatives_that_are_not_available(plan):
     def total(kernel):
         return plan(hvin_jax.ConvMDP(Q_REWARD, kernel)).value.sum()

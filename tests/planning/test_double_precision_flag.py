@@ -34,6 +34,7 @@ CALLS = {
 @pytest.mark.parametrize(
     ("make", "name"), [*((tabular, name) for name in CALLS), (small_conv, "highway_vi")]
 )
+@pytest.mark.slow
 def test_planners(make, name):
     call = CALLS[name]
     expected = call(make())

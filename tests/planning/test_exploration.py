@@ -22,6 +22,7 @@ def test_a_key_determines_the_result():
     assert (first[:, 1:] != other[:, 1:]).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_noise_belongs_to_the_example_and_not_to_its_place():
     q_reward, kernel, _ = random_conv(4, (4, 2, 3, 2, 5, 3), np.float32)
     index = np.array([7, 0, 3, 2])
@@ -79,6 +80,7 @@ def chi_square(counts):
 
 
 @pytest.mark.parametrize("num_actions", [1, 2, 7, 700, 2**22, 2**31 - 1])
+@pytest.mark.slow
 def test_layers_that_share_random_words_stay_uniform(num_actions):
     """Means of the drawn actions, layer by layer, for bases of many digits, one and in between."""
     mdp = Size(num_actions)
@@ -102,6 +104,7 @@ class Size:
 
 
 @pytest.mark.parametrize("share", [False, True])
+@pytest.mark.slow
 def test_drawn_actions_are_uniform_and_independent(share):
     mdp, _ = constant_q()
     actions = actions_of(KEY(1), mdp, num_blocks=3, block_depth=4, share_exploration=share)[:, 1:]

@@ -39,6 +39,7 @@ assert_close = partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9)
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_against_the_oracle(kind, settings):
     if kind == "conv":
         q_reward, kernel, v0 = random_conv(0)

@@ -73,6 +73,7 @@ def softmax_gate(scale, values, *, block):
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.slow
 def test_gradients_of_learnable_policies_and_gates():
     """Equal to autodiff of loops; they also reach the MDP, through VI and VE modules alike."""
     blocks, chains, layers = 2, 2, 2

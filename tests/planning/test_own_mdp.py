@@ -103,6 +103,7 @@ class SlowConvMDP:
 
 
 @pytest.mark.parametrize("share", [False, True])
+@pytest.mark.slow
 def test_optional_members_change_nothing_but_the_speed(share):
     conv = small_conv()
 
@@ -135,6 +136,7 @@ def test_all_mdps_satisfy_the_protocol():
     [{"epsilon": 1.0, "num_policies": 2}, {"epsilon": 0.5}],
     ids=str,
 )
+@pytest.mark.slow
 def test_an_mdp_of_ones_own(settings):
     """It converges; and ∂V*(s) / ∂cost(e) is -γᵏ for each time k at which e is walked from s."""
     mdp = random_graph(1)

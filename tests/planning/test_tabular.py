@@ -38,6 +38,7 @@ def norm(x):
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 3), (4, 1), (5, 3)])
+@pytest.mark.slow
 def test_bellman_operators_against_the_oracle(size):
     rng = np.random.default_rng(sum(size))
     table = oracle.random_tabular(rng, *size)
@@ -61,6 +62,7 @@ def test_bellman_operators_against_the_oracle(size):
     ("depths", "filter_gate"),
     [*((depths, True) for depths in DEPTH_SETS), ((1, 2, 3), False), ((4, 1), False)],
 )
+@pytest.mark.slow
 def test_highway_operator_against_the_oracle(depths, filter_gate):
     rng = np.random.default_rng(len(depths))
     table = oracle.random_tabular(rng, STATES, ACTIONS)
@@ -124,6 +126,7 @@ def test_reward_of_next_states_is_its_expectation():
 
 
 @pytest.mark.parametrize("depths", DEPTH_SETS)
+@pytest.mark.slow
 def test_bounds_of_the_operator_hold_for_random_mdps(depths):
     """BV ≤ GV ≤ max over n ∈ 𝒩 ∪ {1} of BⁿV, hence ‖GV - V*‖ ≤ γ‖V - V*‖: any π, 𝒩, α, α̃."""
     *tables, optimal = stacked_mdps(seed=0)
@@ -156,6 +159,7 @@ def test_bounds_of_the_operator_hold_for_random_mdps(depths):
 
 
 @pytest.mark.parametrize("depths", DEPTH_SETS)
+@pytest.mark.slow
 def test_from_below_highway_vi_is_never_slower_than_vi(depths):
     """VI_k ≤ HVI_k ≤ V* for all k, and contraction, with policies redrawn at every iteration."""
     *tables, optimal = stacked_mdps(seed=2)
@@ -217,6 +221,7 @@ def test_the_inner_maximum_is_needed(depths, without, filter_gate):
         {"epsilon": 0.7, "num_policies": 2, "alpha": 30.0, "alpha_tilde": -1.0},
     ],
 )
+@pytest.mark.slow
 def test_highway_vi_converges_whatever_it_explores(settings):
     *tables, optimal = stacked_mdps(seed=7, n=30)
     keys = jax.random.split(jax.random.key(0), len(optimal))

@@ -37,6 +37,7 @@ def one_by_one(epsilon, share):
 
 
 @EACH_WAY
+@pytest.mark.slow
 def test_under_vmap(epsilon, share):
     """Over keys and over MDPs: values, actions and gradients are what one call gives."""
     keys = jax.random.split(KEY(0), 2)
@@ -52,6 +53,7 @@ def test_under_vmap(epsilon, share):
 
 
 @EACH_WAY
+@pytest.mark.slow
 def test_splitting_a_batch_over_devices_changes_nothing(epsilon, share):
     """Values, actions and (summed) gradients, of 8 examples on 1 and on 8 devices."""
     assert jax.device_count() == DEVICES

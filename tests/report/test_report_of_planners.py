@@ -43,6 +43,7 @@ def mazes():
 
 
 @pytest.mark.parametrize("kind", ["vin", "highway_vin"])
+@pytest.mark.slow
 def test_as_counted_by_hand(mazes, kind):
     planner = _planner(kind)
     explore = functools.partial(planner.model.apply, train=True, diagnostics=True)

@@ -91,6 +91,7 @@ def test_progress_adds_up():
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.processes)])
+@pytest.mark.slow
 def test_too_few_maps_is_an_error(workers):
     # 5×5 without decimation: the search goes round the four cells in one of two ways; the goal
     # frees the wall that is left, the one in the middle, or none.

@@ -115,6 +115,7 @@ def test_signs_point_where_they_should():
         ("moore", (9, 9)),
     ],
 )
+@pytest.mark.slow
 def test_whole_figures(tmp_path, name, size):
     data = make_mazes(
         law=MazeLaw(size), mechanism=MECHANISMS[name], train=5, valid=0, test=0, seed=0

@@ -82,6 +82,7 @@ def test_a_mechanism_without_a_left_turn_can_be_turned_but_not_mirrored():
     assert symmetries(east, (5, 5)).order == 2
 
 
+@pytest.mark.slow
 def test_random_symmetries_belong_to_the_example(mazes):
     """All of them occur, and they do not depend on how a batch is split."""
     augment = jax.jit(random_symmetry(symmetries(mazes.mechanism, mazes.size)))

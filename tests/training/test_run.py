@@ -59,6 +59,7 @@ def whole(task, tmp_path_factory):
     return folder, training.train(task, RECIPE, folder, watcher=training.Watcher())
 
 
+@pytest.mark.slow
 def test_what_comes_out(whole, mazes, capsys):
     folder, result = whole
     assert result.keys() == RESULT_SCHEMA.keys()

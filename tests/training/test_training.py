@@ -52,6 +52,7 @@ def _assert_close(first, second, rtol=1e-4):
         np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_learns_a_tiny_set(mazes):
     step, state, arrays = _setup(mazes, optimizer=make_optimizer(learning_rate=5e-3))
     step = jax.jit(step)
@@ -61,6 +62,7 @@ def test_it_learns_a_tiny_set(mazes):
     assert float(metrics.accuracy) > 0.95
 
 
+@pytest.mark.slow
 def test_what_was_learned_finds_the_goal(mazes):
     model = VIN(depth=12, latent_actions=16, hidden=8)
     optimizer = make_optimizer()
@@ -88,6 +90,7 @@ def curve(mazes):
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
+@pytest.mark.slow
 def test_devices_do_not_change_the_curve(mazes, curve, count):
     expected_metrics, expected = curve
     step, state, arrays = _setup(mazes, axis_name=devices.BATCH_AXIS)
@@ -100,6 +103,7 @@ def test_devices_do_not_change_the_curve(mazes, curve, count):
 
 
 @pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.slow
 def test_shards_agree_under_shard_map(mazes, count):
     """`pmap` with `out_axes=None` would hide a forgotten all-reduce; this does not."""
     step, state, arrays = _setup(mazes, axis_name=devices.BATCH_AXIS)
@@ -133,6 +137,7 @@ def test_noise_depends_on_the_step(mazes):
     assert losses[0] == losses[1] != losses[2]
 
 
+@pytest.mark.slow
 def test_several_seeds_at_once(mazes):
     step, _, arrays = _setup(mazes)
     states = [_state(_model(), mazes, make_optimizer(), seed) for seed in range(3)]
@@ -188,6 +193,7 @@ def test_one_trace(mazes):
     assert traces == 1
 
 
+@pytest.mark.slow
 def test_bfloat16_keeps_float32_parameters(mazes):
     step, state, arrays = _setup(mazes, dtype="bfloat16")
     new, metrics = jax.jit(step)(state, arrays)
