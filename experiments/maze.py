@@ -48,7 +48,8 @@ def main() -> None:
             recipe,
         )
         if result is not None:
-            draw_run(run.workdir, lambda: mazes().test)
+            if run.draws:
+                draw_run(run.workdir, lambda: mazes().test)
             run.show(result, *PICTURES)
 
 

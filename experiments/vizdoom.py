@@ -82,8 +82,9 @@ def main() -> None:
 
         result = run.train(make_task, recipe)
         if result is not None:
-            draw_run(run.workdir, lambda: views().mazes.test)
-            _draw_views(run.workdir, views)
+            if run.draws:
+                draw_run(run.workdir, lambda: views().mazes.test)
+                _draw_views(run.workdir, views)
             run.show(result, *PICTURES, "perception/", "maps.png", "views.png")
 
 

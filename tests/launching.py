@@ -29,6 +29,7 @@ TINY = (
     "--config.eval.every_steps=15",
     "--config.eval.batch_size=16",
     "--cpu_devices=2",
+    "--nopictures",
 )
 
 

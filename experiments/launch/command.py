@@ -48,6 +48,7 @@ _CHECKPOINT = flags.DEFINE_string(
 _DATA = flags.DEFINE_string("data", None, "With --mode=eval: the data to test on.")
 _SPLIT = flags.DEFINE_enum("split", "test", SPLITS, "With --mode=eval: which mazes of the data.")
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where data are kept once they are made.")
+_PICTURES = flags.DEFINE_bool("pictures", True, "Draw what the finished run does.")
 _CPU_DEVICES = flags.DEFINE_integer(
     "cpu_devices",
     0,
@@ -96,6 +97,7 @@ class Command:
         """
         self.name = name
         self.evaluates: bool = _MODE.value == "eval"
+        self.draws: bool = _PICTURES.value
         self.data_dir = pathlib.Path(_DATA_DIR.value)
         config: ConfigDict | None = _CONFIG.value
         if config is not None:
@@ -158,14 +160,15 @@ class Command:
         return result if hosts.is_first() else None
 
     def show(self, result: dict[str, Any], *files: str) -> None:
-        """Prints what came out, and which files there are to look at."""
+        """Prints what came out, and which of the files there are to look at."""
         say(
             f"\n{result['name']}: {result['num_params']:,} parameters, {result['steps']} steps in "
             f"{result['wall_seconds'] / 60:.1f} minutes, best after step {result['best_step']}; "
             f"unseen mazes:\n"
         )
         say(scores_table(result["test"]))
-        say(f"\n{self.workdir}: {', '.join(('result.json', 'planner/', *files))}")
+        there = [name for name in files if (self.workdir / name).exists()]
+        say(f"\n{self.workdir}: {', '.join(('result.json', 'planner/', *there))}")
 
     @property
     def checkpoint(self) -> str:

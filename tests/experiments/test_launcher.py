@@ -25,7 +25,7 @@ pytestmark = pytest.mark.processes
 def finished(tmp_path_factory):
     """A folder with a finished run and the mazes it was made from."""
     folder = tmp_path_factory.mktemp("launcher")
-    code, out, err = run("maze", *TINY, "--workdir=runs/tiny", folder=folder)
+    code, out, err = run("maze", *TINY, "--pictures", "--workdir=runs/tiny", folder=folder)
     assert code == 0, err
     assert err == ""  # no progress bar, no chatter
     return folder, out

@@ -37,6 +37,7 @@ TINY = (
     "--config.optimizer.warmup_steps=10",
     "--config.optimizer.schedule=constant",
     "--cpu_devices=2",
+    "--nopictures",
 )
 VIEWS = "views-7-64-16-16-seed0"
 
@@ -45,7 +46,7 @@ VIEWS = "views-7-64-16-16-seed0"
 def finished(tmp_path_factory):
     """A folder with a finished run, and the views that were made on the way."""
     folder = tmp_path_factory.mktemp("vizdoom")
-    code, out, err = run("vizdoom", *TINY, "--workdir=runs/tiny", folder=folder)
+    code, out, err = run("vizdoom", *TINY, "--pictures", "--workdir=runs/tiny", folder=folder)
     assert code == 0, err
     return folder, out
 
