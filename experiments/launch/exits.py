@@ -29,7 +29,8 @@ def run_main(name: str, main: Callable[[], None]) -> None:
         try:
             rest = flags.FLAGS(arguments)
             if "config" in flags.FLAGS:
-                _ = flags.FLAGS.config  # a file that can't be read shows here
+                # A file that could not be read shows when anything of it is asked for.
+                getattr(flags.FLAGS.config, "name", None)
         except Exception as error:  # flags', and whatever reading a configuration file raises
             sys.exit(f"{name}: {_sentence(error)}")
         if len(rest) > 1:

@@ -147,10 +147,8 @@ def describe(batch_size: int) -> str:
     """How a batch is split, in words."""
     processes, count = jax.process_count(), jax.device_count()
     several = f"{processes} processes, " if processes > 1 else ""
-    return (
-        f"{several}{count} {jax.default_backend()} devices: batches of {batch_size}, "
-        f"{batch_size // count} a device"
-    )
+    devices = f"{jax.default_backend()} device{'s' if count > 1 else ''}"
+    return f"{several}{count} {devices}: batches of {batch_size}, {batch_size // count} a device"
 
 
 def check_batch_size(batch_size: int) -> None:

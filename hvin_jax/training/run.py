@@ -18,8 +18,10 @@ import dataclasses
 import math
 import os
 import pathlib
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -75,7 +77,8 @@ def train(
       start_from: the folder of a finished run of the same configuration but shorter, to go on from.
       watcher: is told what happens; by default a line for each validation is printed.
       asked_to_stop: looked at before each step; if true in any process, the run saves after that
-        step and raises `Interrupted`.
+        step and raises `Interrupted`. So does the first Ctrl-C, unless the caller handles SIGINT; a
+        second one ends the run at once.
 
     Returns:
       What came out, see `workdir.RESULT_SCHEMA`; None without a test.
@@ -106,12 +109,44 @@ def train(
             if start_from is not None:
                 workdir.start_from(folder, pathlib.Path(start_from))
         hosts.wait_for_all("claimed")
-        last = _fit(task, recipe, optimizer, folder, config, watcher, asked_to_stop)
+        with _first_interrupt(watcher) as interrupted:
+            last = _fit(
+                task,
+                recipe,
+                optimizer,
+                folder,
+                config,
+                watcher,
+                lambda: asked_to_stop() or bool(interrupted),
+            )
         if not test:
             return None
         result = _finish(task, recipe, folder, config, last, watcher)
         hosts.wait_for_all("finished")
         return result
+
+
+@contextlib.contextmanager
+def _first_interrupt(watcher: Watcher) -> Iterator[list[int]]:
+    """Turns the first Ctrl-C into a stop request: the number of the signal in the list."""
+    asked: list[int] = []
+
+    def ask(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(number, signal.default_int_handler)
+        watcher.say("SIGINT: saving, then stopping")
+
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if ours:
+        signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _fit(

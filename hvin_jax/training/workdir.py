@@ -110,8 +110,8 @@ def check_owner(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
         raise WorkdirError(f"{path} can't be read: {error}") from error
     if differences := list(_differences(other, json.loads(json.dumps(config)))):
         raise WorkdirError(
-            f"{folder} belongs to another configuration; choose another folder. What differs:\n"
-            + "\n".join(f"  {line}" for line in differences)
+            f"{folder} belongs to another configuration; choose another folder (--workdir of the "
+            "commands). What differs:\n" + "\n".join(f"  {line}" for line in differences)
         )
 
 

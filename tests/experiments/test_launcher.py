@@ -179,6 +179,8 @@ def test_missing_config(tmp_path):
     code, _, err = run("maze", folder=tmp_path)
     assert code == 1
     assert err == "maze: --config is missing, for instance experiments/configs/quickstart.py\n"
+    code, _, err = run("maze", "--config=configs/quikstart.py", folder=tmp_path)
+    assert (code, err) == (1, "maze: --config=configs/quikstart.py: no such file\n")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import signal
 
 import jax
 import numpy as np
@@ -91,6 +92,24 @@ def test_stopped_and_resumed(whole, task, tmp_path):
         hvin_jax.load_planner(tmp_path / "run").params,
         hvin_jax.load_planner(folder).params,
     )
+
+
+def test_interrupted_by_a_key(whole, task, tmp_path):
+    """The first Ctrl-C saves and stops; the handler is then what it was."""
+
+    class Key(Stopping):
+        def on_step(self, step, metrics):
+            super().on_step(step, metrics)
+            if step == self.after:
+                signal.raise_signal(signal.SIGINT)
+
+    watcher = Key(after=30)
+    with pytest.raises(training.Interrupted, match="stopped after step 31"):
+        training.train(task, RECIPE, tmp_path / "run", watcher=watcher)
+    assert watcher.said[-1] == "SIGINT: saving, then stopping"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    result = training.train(task, RECIPE, tmp_path / "run", watcher=Stopping())
+    assert result["test"] == whole[1]["test"]
 
 
 def test_a_complete_run_is_not_run_again(whole, task):
