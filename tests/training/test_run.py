@@ -94,6 +94,15 @@ def test_stopped_and_resumed(whole, task, tmp_path):
     )
 
 
+@pytest.fixture
+def key_handler():
+    """SIGINT as a script has it; processes that run tests may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("key_handler")
 def test_interrupted_by_a_key(whole, task, tmp_path):
     """The first Ctrl-C saves and stops; the handler is then what it was."""
 
