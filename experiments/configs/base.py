@@ -62,6 +62,7 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.loss.walls = True  # count wall cells too, whose labels are noise
     config.loss.any_optimal = False  # accept every optimal action, not only the label
     config.loss.long_paths = 0.0  # how much more states far from the goal count
+    config.loss.policies_every = 0  # adaptive highway loss: also after each so many layers
 
     config.optimizer = ConfigDict()
     config.optimizer.name = "rmsprop"  # any optimiser of optax

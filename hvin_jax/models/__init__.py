@@ -1,4 +1,4 @@
-"""The four planners of the paper as Flax modules, with one call signature, and perception."""
+"""Planners as Flax modules with one call signature, the four of the paper first; perception."""
 
 from typing import Any
 
@@ -7,23 +7,30 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from hvin_jax.models._build import build, fields_of
-from hvin_jax.models._layers import PlannerOutput
+from hvin_jax.models._layers import LayerPolicies, PlannerOutput
+from hvin_jax.models.dynamic_kernels import DynamicKernels
 from hvin_jax.models.gppn import GPPN
-from hvin_jax.models.highway import HighwayNetwork, HighwayVIN
+from hvin_jax.models.highway import HighwayDTVIN, HighwayNetwork, HighwayVIN
 from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.models.perception import Perception, VisualModel, make_perception
-from hvin_jax.models.vin import VIN
+from hvin_jax.models.shared_kernels import SharedKernels
+from hvin_jax.models.vin import DTVIN, VIN
 
 __all__ = [
+    "DTVIN",
     "GPPN",
     "MODELS",
     "VIN",
+    "DynamicKernels",
+    "HighwayDTVIN",
     "HighwayNetwork",
     "HighwayVIN",
     "LatentPlanner",
+    "LayerPolicies",
     "Perception",
     "PlannerCall",
     "PlannerOutput",
+    "SharedKernels",
     "VisualModel",
     "default_settings",
     "init_params",
@@ -38,6 +45,8 @@ MODELS: dict[str, type[nn.Module]] = {
     "gppn": GPPN,
     "highway_network": HighwayNetwork,
     "highway_vin": HighwayVIN,
+    "dtvin": DTVIN,
+    "highway_dtvin": HighwayDTVIN,
 }
 
 

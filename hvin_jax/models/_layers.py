@@ -6,10 +6,28 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 
 from hvin_jax.planning import _checks as checks
 
 Initializer = Callable[..., jax.Array]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class LayerPolicies:
+    """What the policy would be if planning stopped after some of the layers.
+
+    Attributes:
+      values: `[M, B, H, W, O]`, the value after each of these layers.
+      depths: `[M]`, after how many layers each of them is.
+      read: makes logits `[B, H, W, O, num_actions]` of a value `[B, H, W, O]`; a pytree, so that it
+        has gradients.
+    """
+
+    values: jax.Array
+    depths: jax.Array
+    read: Partial
 
 
 @jax.tree_util.register_dataclass
@@ -26,6 +44,7 @@ class PlannerOutput:
         several chains per block, all their layers: `[N_B·(1 + N_p·(N_b - 1)), B, H, W, O]`.
       map_logits: `[B, H, W]`, log-odds that a cell is free, of models that see views of a maze in
         place of its map.
+      layers: with `policies_every`, the policies after each so many layers.
     """
 
     logits: jax.Array
@@ -33,6 +52,7 @@ class PlannerOutput:
     values: jax.Array | None = None
     actions: jax.Array | None = None
     map_logits: jax.Array | None = None
+    layers: LayerPolicies | None = None
 
 
 def uniform_fan_in(fan_in: int) -> Initializer:

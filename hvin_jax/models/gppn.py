@@ -44,9 +44,12 @@ class GPPN(nn.Module):
         train: bool,
         example_index: jax.Array | None = None,
         diagnostics: bool = False,
+        policies_every: int = 0,
     ) -> PlannerOutput:
         """Plans on every map of a batch; see `LatentPlanner.__call__`. There is no noise."""
         del train, example_index, diagnostics
+        if policies_every:
+            raise ValueError("GPPN has no values between its layers: policies_every must be 0.")
         for name in ("num_orientations", "num_actions", "hidden", "depth"):
             checks.check_at_least(name, getattr(self, name), 1)
         checks.check_odd("kernel_size", self.kernel_size)

@@ -1,7 +1,7 @@
-"""Highway network and highway VIN: VI and VE modules in blocks with gates."""
+"""Highway network and highway VINs: VI and VE modules in blocks with gates."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,13 @@ from jax import lax
 from jax.tree_util import Partial
 
 from hvin_jax.models._layers import uniform_fan_in
+from hvin_jax.models.dynamic_kernels import DynamicKernels
 from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
-from hvin_jax.planning import ConvMDP, PlanOutput, highway_vi
+from hvin_jax.models.shared_kernels import SharedKernels
+from hvin_jax.planning import PlanOutput, highway_vi
 
 
-class HighwayNetwork(LatentPlanner):
+class HighwayNetwork(SharedKernels):
     """VI modules in blocks with skip connections: the softmax gate over depth, and nothing else.
 
     Attributes:
@@ -27,10 +29,10 @@ class HighwayNetwork(LatentPlanner):
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth")
 
-    def plan(self, mdp: ConvMDP, call: PlannerCall) -> PlanOutput:
+    def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Greedy chains under an aggregate gate, without a filter gate."""
         alpha = self.param("alpha", nn.initializers.ones, (self.num_blocks,), jnp.float32)
-        return flatten_layers(
+        return by_layers(
             highway_vi(
                 None,
                 mdp,
@@ -38,14 +40,16 @@ class HighwayNetwork(LatentPlanner):
                 block_depth=self.block_depth,
                 alpha=alpha,
                 filter_gate=False,
-                return_values=call.diagnostics,
+                return_values=call.diagnostics or bool(call.policies_every),
                 return_actions=call.diagnostics,
-            )
+            ),
+            self.block_depth,
+            call,
         )
 
 
-class HighwayVIN(LatentPlanner):
-    """The highway value iteration network.
+class HighwayBlocks(LatentPlanner):
+    """Highway blocks of VI and VE modules, in whatever latent MDP.
 
     Attributes:
       num_blocks: `N_B`, highway blocks.
@@ -80,11 +84,11 @@ class HighwayVIN(LatentPlanner):
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth", "num_policies")
 
-    def plan(self, mdp: ConvMDP, call: PlannerCall) -> PlanOutput:
+    def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Highway value iteration in the latent MDP."""
         alpha, alpha_tilde = self._temperature("alpha"), self._temperature("alpha_tilde")
         explores = call.train and self.value_exploration and not self.learned_policy
-        return flatten_layers(
+        return by_layers(
             highway_vi(
                 typed_key(self.make_rng("exploration")) if explores else None,
                 mdp,
@@ -97,11 +101,15 @@ class HighwayVIN(LatentPlanner):
                 filter_gate=self.filter_gate,
                 example_index=call.example_index,
                 share_exploration=self.share_exploration,
-                policy=self._policy(call.observed) if self.learned_policy else None,
+                policy=self._policy(call.observed, mdp.num_actions)
+                if self.learned_policy
+                else None,
                 depth_gate=self._gate(call.observed, alpha) if self.learned_gate else None,
-                return_values=call.diagnostics,
+                return_values=call.diagnostics or bool(call.policies_every),
                 return_actions=call.diagnostics,
-            )
+            ),
+            self.block_depth,
+            call,
         )
 
     def _temperature(self, name: str) -> jax.Array:
@@ -110,11 +118,11 @@ class HighwayVIN(LatentPlanner):
             return self.param(name, init, (self.num_blocks,), jnp.float32)
         return jnp.full((self.num_blocks,), self.initial_temperature, jnp.float32)
 
-    def _policy(self, observed: jax.Array) -> Partial:
+    def _policy(self, observed: jax.Array, actions: int) -> Partial:
         layers = (self.num_blocks, self.num_policies, self.block_depth - 1)
         temperature = self.param("policy_temperature", nn.initializers.ones, layers, jnp.float32)
         channels = observed.shape[-1]
-        shape = (self.num_policies, channels, self.num_orientations, self.latent_actions)
+        shape = (self.num_policies, channels, self.num_orientations, actions)
         weights = self.param("policy_observation", uniform_fan_in(channels), shape)
         return Partial(learned_policy, temperature, weights, observed)
 
@@ -123,6 +131,14 @@ class HighwayVIN(LatentPlanner):
         shape = (self.num_blocks, self.block_depth, channels, self.num_orientations)
         weights = self.param("gate_observation", uniform_fan_in(channels), shape)
         return Partial(learned_gate, alpha, weights, observed)
+
+
+class HighwayVIN(HighwayBlocks, SharedKernels):
+    """The highway value iteration network."""
+
+
+class HighwayDTVIN(HighwayBlocks, DynamicKernels):
+    """Highway blocks in the latent MDP of DT-VIN, which nobody has tried before."""
 
 
 def learned_policy(
@@ -161,12 +177,31 @@ def _below_the_top(values: jax.Array, axis: int) -> jax.Array:
     return values - lax.stop_gradient(values.max(axis, keepdims=True))
 
 
-def flatten_layers(output: PlanOutput) -> PlanOutput:
-    """Counts the layers of all blocks in one row: `[N_B, n, ...]` actions to `[N_B·n, ...]`."""
-    if output.actions is None:
-        return output
-    layers = output.actions.reshape(-1, *output.actions.shape[2:])
-    return dataclasses.replace(output, actions=layers)
+def by_layers(output: PlanOutput, block_depth: int, call: PlannerCall) -> PlanOutput:
+    """What was returned by blocks, by layers.
+
+    Args:
+      output: of `highway_vi`.
+      block_depth: layers in a block.
+      call: with `policies_every`, the values of the blocks that end there are left.
+
+    Returns:
+      Actions `[N_B, n, ...]` in one row, `[N_B·n, ...]`, and the values.
+    """
+    if output.actions is not None:
+        layers = output.actions.reshape(-1, *output.actions.shape[2:])
+        output = dataclasses.replace(output, actions=layers)
+    if every := call.policies_every:
+        assert output.values is not None
+        depth = block_depth * output.values.shape[0]
+        if every % block_depth or depth % every:
+            raise ValueError(
+                f"blocks of {block_depth} layers, {depth} in all, do not end with a policy after "
+                f"each {every}: it must be a multiple of the one and divide the other."
+            )
+        blocks = every // block_depth
+        output = dataclasses.replace(output, values=output.values[blocks - 1 :: blocks])
+    return output
 
 
 def typed_key(key: jax.Array) -> jax.Array:

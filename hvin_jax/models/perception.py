@@ -78,7 +78,7 @@ class VisualModel(nn.Module):
         is_given: jax.Array | None = None,
         learn_map_from_policy: bool = True,
         example_index: jax.Array | None = None,
-        diagnostics: bool = False,
+        **options: Any,
     ) -> PlannerOutput:
         """Plans on what it sees.
 
@@ -91,7 +91,7 @@ class VisualModel(nn.Module):
           is_given: bool scalar, whether the planner gets `given_map` instead of the predicted one.
           learn_map_from_policy: whether the gradient of what the planner does reaches perception.
           example_index: `[B]`, global indices of the examples, from which their noise is made.
-          diagnostics: whether to return the value maps and latent actions of all layers.
+          **options: further arguments of the planner, such as `diagnostics`.
 
         Returns:
           A `PlannerOutput` with `map_logits`.
@@ -102,9 +102,7 @@ class VisualModel(nn.Module):
             free = jax.lax.stop_gradient(free)
         if given_map is not None and is_given is not None:
             free = jnp.where(is_given, given_map.astype(free.dtype), free)
-        output = self.planner(
-            free, goal, train=train, example_index=example_index, diagnostics=diagnostics
-        )
+        output = self.planner(free, goal, train=train, example_index=example_index, **options)
         return dataclasses.replace(output, map_logits=map_logits)
 
     def init_params(self, key: jax.Array, view: tuple[int, ...], goal: tuple[int, ...]) -> Any:

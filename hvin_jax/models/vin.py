@@ -1,13 +1,16 @@
-"""The value iteration network (Tamar et al., 2016), the baseline."""
+"""VIN, the paper's baseline, and DT-VIN, its successor with kernels of each state's own."""
 
-from typing import ClassVar
+import math
+from typing import Any, ClassVar
 
+from hvin_jax.models.dynamic_kernels import DynamicKernels
 from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
-from hvin_jax.planning import ConvMDP, PlanOutput, value_iteration
+from hvin_jax.models.shared_kernels import SharedKernels
+from hvin_jax.planning import PlanOutput, value_iteration
 
 
-class VIN(LatentPlanner):
-    """A value iteration network: `depth` VI modules in a row.
+class ValueIteration(LatentPlanner):
+    """`depth` VI modules in a row, in whatever latent MDP.
 
     Attributes:
       depth: `N`, the number of VI modules.
@@ -17,11 +20,38 @@ class VIN(LatentPlanner):
 
     sizes: ClassVar[tuple[str, ...]] = ("depth",)
 
-    def plan(self, mdp: ConvMDP, call: PlannerCall) -> PlanOutput:
+    @property
+    def keep_every(self) -> int | None:
+        """So many layers apart values are kept for the gradient; None: all of them."""
+        return None
+
+    def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Value iteration; there is nothing to explore."""
+        if call.policies_every and self.depth % call.policies_every:
+            raise ValueError(
+                f"{self.depth} layers do not end with a policy after each {call.policies_every}: "
+                "the depth must be a multiple of it."
+            )
         return value_iteration(
             mdp,
             num_iterations=self.depth,
-            return_values=call.diagnostics,
+            keep_every=None if call.diagnostics else call.policies_every or self.keep_every,
+            return_values=call.diagnostics or bool(call.policies_every),
             return_actions=call.diagnostics,
         )
+
+
+class VIN(ValueIteration, SharedKernels):
+    """A value iteration network: `depth` VI modules in a row."""
+
+
+class DTVIN(ValueIteration, DynamicKernels):
+    """A dynamic transition VIN (ICML 2025): `depth` VI modules, kernels for every state.
+
+    Of thousands of layers, gradients keep the values of √depth and make the others again.
+    """
+
+    @property
+    def keep_every(self) -> int:
+        """How many layers apart."""
+        return math.isqrt(self.depth)

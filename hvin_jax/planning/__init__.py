@@ -5,6 +5,7 @@ offer, `FastMDP`, `SharingMDP` and `SharedMDP` what it may add for speed.
 """
 
 from hvin_jax.planning.conv import ConvMDP
+from hvin_jax.planning.dynamic import DynamicConvMDP
 from hvin_jax.planning.gates import Gate, smax
 from hvin_jax.planning.highway import highway_vi
 from hvin_jax.planning.mdp import MDP, FastMDP, SharedMDP, SharingMDP
@@ -16,6 +17,7 @@ from hvin_jax.planning.value_iteration import PlanOutput, value_iteration
 __all__ = [
     "MDP",
     "ConvMDP",
+    "DynamicConvMDP",
     "FastMDP",
     "Gate",
     "PlanOutput",

@@ -10,6 +10,9 @@ The gradient with respect to the MDP is large (the size of all rewards), and hun
 to it. Summing it the way autodiff does would write that much memory once per chain. Instead a chain
 takes a `sink`, a copy of the MDP that it hands on unread: what flows back through the sink is the
 gradient so far, to which the backward pass adds in place.
+
+Thousands of greedy layers are `segments`: of a segment only the value that it starts from is kept,
+and the backward pass makes the rest again.
 """
 
 from functools import partial
@@ -119,3 +122,58 @@ def _once_jvp(primals: Any, tangents: Any) -> Any:
 
 
 chain.defvjp(_chain_fwd, _chain_bwd)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def segments(count: int, length: int, mdp: M, sink: M, value: jax.Array) -> tuple[jax.Array, M]:
+    """Backs `value` up greedily in `count` segments of `length` layers.
+
+    Args:
+      count: the number of segments `S`.
+      length: the number of layers of each.
+      mdp: the MDP, which must carry no gradient (`lax.stop_gradient`).
+      sink: the same MDP, to which the gradient goes.
+      value: the value to start from.
+
+    Returns:
+      The value at the end of each segment, `[S, ...]`, and the sink.
+    """
+
+    def segment(value: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+        value = lax.fori_loop(0, length, lambda _, value: _greedy(mdp, value)[0], value)
+        return value, value
+
+    return lax.scan(segment, value, None, length=count)[1], sink
+
+
+def _segments_fwd(count: int, length: int, mdp: M, sink: M, value: jax.Array) -> tuple[Any, Any]:
+    values, sink = segments(count, length, mdp, sink, value)
+    return (values, sink), (mdp, value, values)
+
+
+def _segments_bwd(count: int, length: int, residuals: Any, cotangents: Any) -> tuple[Any, ...]:
+    del count
+    mdp, value, values = residuals
+    value_cotangents, sink_cotangent = cotangents
+
+    def layer(value: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        best, action = _greedy(mdp, value)
+        return best, (value, action)
+
+    def segment(carry: tuple[jax.Array, M], x: tuple[jax.Array, jax.Array]) -> Any:
+        cotangent, sink_cotangent = carry
+        start, own_cotangent = x
+        inputs, actions = lax.scan(layer, start, None, length=length)[1]
+        # The cotangent of a segment is that of its last layer.
+        last = cotangent + own_cotangent
+        cotangents = jnp.zeros((length, *start.shape), start.dtype).at[-1].set(last)
+        return follow_vjp(mdp, inputs, actions, cotangents, sink_cotangent), None
+
+    starts = jnp.concatenate([value[None], values[:-1]])
+    carry = (jnp.zeros_like(value), sink_cotangent)
+    carry, _ = lax.scan(segment, carry, (starts, value_cotangents), reverse=True)
+    cotangent, sink_cotangent = _once(carry)
+    return None, sink_cotangent, cotangent
+
+
+segments.defvjp(_segments_fwd, _segments_bwd)

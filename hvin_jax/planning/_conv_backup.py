@@ -74,7 +74,7 @@ def greedy(q_reward: jax.Array, kernel: jax.Array, value: jax.Array) -> tuple[ja
         q_reward: jax.Array, kernel: jax.Array, value: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         batch = value.shape[0]
-        tile = _divisor(batch, _TILE_BYTES // (q_reward[0].size * q_reward.dtype.itemsize))
+        tile = divisor(batch, _TILE_BYTES // (q_reward[0].size * q_reward.dtype.itemsize))
         if tile == batch:
             return whole(q_reward, kernel, value)
         split = [x.reshape(batch // tile, tile, *x.shape[1:]) for x in (q_reward, value)]
@@ -190,7 +190,7 @@ def _max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
     return best, first.astype(jnp.int32)
 
 
-def _divisor(number: int, at_most: int) -> int:
+def divisor(number: int, at_most: int) -> int:
     """The largest divisor of `number` that is no larger than `at_most` (but at least 1)."""
     return next(d for d in range(max(min(number, at_most), 1), 0, -1) if number % d == 0)
 
@@ -226,7 +226,7 @@ def _add_outer_products(
         return add_rows(rows_grad, updates.reshape(-1, length), index.reshape(-1))
 
     def in_parts(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
-        part = _divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
+        part = divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
         parts = [array.reshape(states // part, part, -1) for array in x]
         return lax.scan(lambda grad, x: (whole(grad, *x), None), rows_grad, parts)[0]
 

@@ -96,6 +96,7 @@ def maze_forward(model: Any) -> Forward:
         key: jax.Array | None = None,
         example_index: jax.Array | None = None,
         step: jax.Array | None = None,
+        **options: Any,
     ) -> PlannerOutput:
         del step  # training is the same from beginning to end
         maze = batch["maze"]
@@ -109,6 +110,7 @@ def maze_forward(model: Any) -> Forward:
             train=key is not None,
             example_index=example_index,
             rngs=None if key is None else {"exploration": key},
+            **options,
         )
 
     return forward

@@ -6,13 +6,15 @@ any number of devices: sums add up, means do not.
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
+from jax import lax
 
-from hvin_jax.models import PlannerOutput
+from hvin_jax.models import LayerPolicies, PlannerOutput
 from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets
 
 # Arrays of a batch of mazes by name, as in `MazeData`: maze, goal, label, optimal, spl.
@@ -44,6 +46,9 @@ class Imitation:
       any_optimal: whether every optimal action is accepted, -log Σ_(a optimal) π(a), instead of
         the one drawn as the label, -log π(label).
       long_paths: λ ≥ 0; a state counts 1 + λ · SPL / (H + W). Zero is the plain mean.
+      policies_every: J; if not 0, the adaptive highway loss of DT-VIN: the policy is read off after
+        each J layers, and counts in every state that so many layers can reach, SPL ≤ n. States
+        without a path never count. The mean is over all these terms.
       map_weight: for models that predict the map, how much its cross-entropy counts: that of a cell
         as much as so many times the loss of the cell's O states.
     """
@@ -51,12 +56,17 @@ class Imitation:
     walls: bool = False
     any_optimal: bool = False
     long_paths: float = 0.0
+    policies_every: int = 0
     map_weight: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("long_paths", "map_weight"):
+        for name in ("long_paths", "policies_every", "map_weight"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
+        if self.walls and self.policies_every:
+            raise ValueError(
+                "policies_every counts states by their path; walls have none: walls=False"
+            )
 
     def __call__(self, output: PlannerOutput, batch: Batch) -> LossSums:
         """The sums of a batch.
@@ -68,27 +78,52 @@ class Imitation:
         Returns:
           The sums over all states.
         """
-        logits = output.logits.astype(jnp.float32)
-        optimal = action_sets(batch["optimal"], num_actions=logits.shape[-1])
+        optimal = action_sets(batch["optimal"], num_actions=output.logits.shape[-1])
+        weight = self._weight(batch["spl"])
+        if output.layers is None:
+            sums = self._sums(output.logits, optimal, batch["label"], weight)
+        else:
+            sums = self._sums_of_layers(output.layers, optimal, batch, weight)
+        if self.map_weight and output.map_logits is not None:
+            free = batch["maze"].astype(jnp.float32)
+            map_loss = jnp.sum(optax.sigmoid_binary_cross_entropy(output.map_logits, free))
+            weighted = self.map_weight * output.logits.shape[-2] * map_loss
+            sums = sums._replace(loss=sums.loss + weighted)
+        return sums
+
+    def _sums(
+        self, logits: jax.Array, optimal: jax.Array, label: jax.Array, weight: jax.Array
+    ) -> LossSums:
+        logits = logits.astype(jnp.float32)
         log_policy = jax.nn.log_softmax(logits)
         if self.any_optimal:
             log_likelihood = jax.nn.logsumexp(log_policy, axis=-1, where=optimal)
         else:
-            label = batch["label"].astype(jnp.int32)[..., None]
-            log_likelihood = jnp.take_along_axis(log_policy, label, axis=-1)[..., 0]
-        weight = self._weight(batch["spl"])
+            index = label.astype(jnp.int32)[..., None]
+            log_likelihood = jnp.take_along_axis(log_policy, index, axis=-1)[..., 0]
         chosen = logits.argmax(-1)[..., None]
         correct = jnp.take_along_axis(optimal, chosen, axis=-1)[..., 0]
-        loss = -jnp.sum(weight * log_likelihood)
-        if self.map_weight and output.map_logits is not None:
-            free = batch["maze"].astype(jnp.float32)
-            map_loss = jnp.sum(optax.sigmoid_binary_cross_entropy(output.map_logits, free))
-            loss += self.map_weight * logits.shape[-2] * map_loss
         return LossSums(
-            loss=loss,
+            loss=-jnp.sum(weight * log_likelihood),
             weight=jnp.sum(weight),
             correct=jnp.sum(weight * correct.astype(jnp.float32)),
         )
+
+    def _sums_of_layers(
+        self, layers: LayerPolicies, optimal: jax.Array, batch: Batch, weight: jax.Array
+    ) -> LossSums:
+        """Over the policies after some layers, one at a time: all their logits are never there."""
+        spl = batch["spl"].astype(jnp.int32)
+
+        @partial(jax.checkpoint, prevent_cse=False)
+        def layer(total: LossSums, x: tuple[jax.Array, jax.Array]) -> tuple[LossSums, None]:
+            value, depth = x
+            reached = jnp.where(spl <= depth, weight, 0)
+            sums = self._sums(layers.read(value), optimal, batch["label"], reached)
+            return jax.tree.map(jnp.add, total, sums), None
+
+        zero = LossSums(*(jnp.zeros((), jnp.float32) for _ in LossSums._fields))
+        return lax.scan(layer, zero, (layers.values, layers.depths))[0]
 
     def _weight(self, spl: jax.Array) -> jax.Array:
         reachable = spl != jnp.asarray(UNREACHABLE, spl.dtype)

@@ -16,7 +16,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from hvin_jax.models import PlannerOutput
-from hvin_jax.training.objective import Batch, LossSums
+from hvin_jax.training.objective import Batch, Imitation, LossSums
 from hvin_jax.training.optimizers import tree_norm
 
 Params = Any
@@ -94,8 +94,12 @@ class Forward(Protocol):
         key: jax.Array | None = None,
         example_index: jax.Array | None = None,
         step: jax.Array | None = None,
+        **options: Any,
     ) -> PlannerOutput:
-        """Plans; with a `key`, in training mode, and then with the number of steps made so far."""
+        """Plans; with a `key`, in training mode, and then with the number of steps made so far.
+
+        Options are what an objective asks of the model's call.
+        """
 
 
 class StepMetrics(NamedTuple):
@@ -146,7 +150,7 @@ EvalStep = Callable[[Params, Any], Decisions]
 
 def make_train_step(
     forward: Forward,
-    objective: Callable[[PlannerOutput, Batch], LossSums],
+    objective: Imitation,
     optimizer: optax.GradientTransformation,
     *,
     axis_name: str | None = None,
@@ -167,6 +171,7 @@ def make_train_step(
     Returns:
       The step. A loss or gradient that is not finite leaves parameters and optimiser as they were.
     """
+    options = {"policies_every": objective.policies_every} if objective.policies_every else {}
 
     def all_reduce(tree: Any) -> Any:
         if axis_name is None:
@@ -191,6 +196,7 @@ def make_train_step(
                 key=jax.random.fold_in(state.key, state.step),
                 example_index=example_index,
                 step=state.step,
+                **options,
             )
             sums = objective(output, batch)
             return sums.loss, sums

@@ -192,6 +192,7 @@ def view_forward(
         key: jax.Array | None = None,
         example_index: jax.Array | None = None,
         step: jax.Array | None = None,
+        **options: Any,
     ) -> PlannerOutput:
         if learning == "frozen":
             params = _replaced(params, jax.lax.stop_gradient)
@@ -212,6 +213,7 @@ def view_forward(
             learn_map_from_policy=learning == "joint",
             example_index=example_index,
             rngs=None if key is None else {"exploration": key},
+            **options,
         )
         return output
 

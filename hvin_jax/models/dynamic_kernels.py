@@ -1,0 +1,118 @@
+"""The latent MDP of DT-VIN: every state has kernels of its own, made from what it sees."""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax.tree_util import Partial
+
+from hvin_jax.models._layers import uniform_fan_in
+from hvin_jax.models.latent_planner import LatentPlanner
+from hvin_jax.planning import DynamicConvMDP
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._windows import windows
+
+
+class DynamicKernels(LatentPlanner):
+    """A model whose latent MDP has kernels for every state, which are probabilities.
+
+    The reward map R comes from the observation by a 1×1 convolution, the kernels by a 3×3
+    convolution and a softmax, both once; the logits by a dense layer from the last Q, or from a
+    window of the last value. What the paper leaves open is a setting.
+
+    Parameters: `transition` `[3·3·(1 + O), F·F·O·O·A]` with rows over (row, column, channel of the
+    observation) and columns as in `DynamicConvMDP`, `transition_bias`, `reward` `[1 + O, O]`,
+    `reward_bias`, `policy` `[O·A, O·num_actions]` (or `[F·F·O, O·num_actions]`).
+
+    Attributes:
+      latent_actions: `A`, latent actions per orientation; 0: as many as the task has.
+      kernel_size: `F`, the side of the kernels, odd.
+      normalise: "action": the weights of each action are probabilities; "state": those of all
+        actions of a state together.
+      head: what the policy sees: "q", the last Q of its state, or "window", the last values around.
+      apart: the standard deviation from which the biases of kernels start. With 0 all actions start
+        alike.
+      reward_start: "goal": R starts at 2 for the goal and -0.1 elsewhere; "random".
+      head_start: "identity": latent actions start as those of the task; "random".
+    """
+
+    latent_actions: int = 0
+    kernel_size: int = 3
+    normalise: str = "action"
+    head: str = "q"
+    apart: float = 3.0
+    reward_start: str = "goal"
+    head_start: str = "identity"
+
+    def latent(self, observed: jax.Array) -> tuple[DynamicConvMDP, Partial]:
+        """A `DynamicConvMDP`."""
+        self._check()
+        mdp = DynamicConvMDP.from_logits(
+            self._reward(observed), self._transitions(observed), normalise=self.normalise
+        )
+        return mdp, Partial(_read_q if self.head == "q" else _read_window, mdp, self._head())
+
+    @property
+    def _actions(self) -> int:
+        return self.latent_actions or self.num_actions
+
+    def _check(self) -> None:
+        checks.check_at_least("latent_actions", self.latent_actions, 0)
+        checks.check_odd("kernel_size", self.kernel_size)
+        for name, options in (
+            ("head", ("q", "window")),
+            ("reward_start", ("goal", "random")),
+            ("head_start", ("identity", "random")),
+        ):
+            if getattr(self, name) not in options:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(options)}, got {getattr(self, name)!r}."
+                )
+        if not self.apart >= 0:
+            raise ValueError(f"apart must be 0 or more, got {self.apart}.")
+
+    def _transitions(self, observed: jax.Array) -> jax.Array:
+        """Logits of the kernels, `[F, F, O, O, A, B, H, W]`."""
+        size, orientations = self.kernel_size, self.num_orientations
+        shape = (size, size, orientations, orientations, self._actions)
+        fan_in, fan_out = 3 * 3 * observed.shape[-1], size * size * orientations**2 * self._actions
+        weights = self.param("transition", uniform_fan_in(fan_in), (fan_in, fan_out))
+        bias = self.param("transition_bias", nn.initializers.normal(self.apart), (fan_out,))
+        logits = jnp.einsum("bhwc,ck->kbhw", windows(observed, 3), weights)
+        return (logits + bias[:, None, None, None]).reshape(*shape, *observed.shape[:3])
+
+    def _reward(self, observed: jax.Array) -> jax.Array:
+        channels, orientations = observed.shape[-1], self.num_orientations
+        weights = uniform_fan_in(channels)
+        bias: nn.initializers.Initializer = uniform_fan_in(channels)
+        if self.reward_start == "goal":
+            weights = _goal_reward
+            bias = nn.initializers.constant(-0.1)
+        kernel = self.param("reward", weights, (channels, orientations))
+        return observed @ kernel + self.param("reward_bias", bias, (orientations,))
+
+    def _head(self) -> jax.Array:
+        window = self.kernel_size**2 * self.num_orientations
+        channels = self.num_orientations * self._actions if self.head == "q" else window
+        identity = self.head_start == "identity" and self.head == "q"
+        init = _identity if identity else uniform_fan_in(channels)
+        return self.param("policy", init, (channels, self.num_orientations * self.num_actions))
+
+
+def _goal_reward(key: jax.Array, shape: tuple[int, int], dtype: jnp.dtype = jnp.float32):  # type: ignore[no-untyped-def]
+    """2.1 for the goal in a state's own orientation, nothing for the map."""
+    del key
+    return 2.1 * jnp.eye(*shape, k=-1, dtype=dtype)
+
+
+def _identity(key: jax.Array, shape: tuple[int, int], dtype: jnp.dtype = jnp.float32):  # type: ignore[no-untyped-def]
+    del key
+    return jnp.eye(*shape, dtype=dtype)
+
+
+def _read_q(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
+    q = mdp.q(value)
+    return (q.reshape(*q.shape[:-2], -1) @ head).reshape(*value.shape, -1)
+
+
+def _read_window(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
+    return (windows(value, mdp.kernel.shape[0]) @ head).reshape(*value.shape, -1)

@@ -1,0 +1,99 @@
+"""The latent MDP of VIN, highway network and highway VIN: all states share their kernels."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax.tree_util import Partial
+
+from hvin_jax.models._layers import uniform_fan_in
+from hvin_jax.models.latent_planner import LatentPlanner
+from hvin_jax.planning import ConvMDP
+from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._conv_backup import kernel_matrix
+from hvin_jax.planning._windows import windows
+
+
+class SharedKernels(LatentPlanner):
+    """A model whose latent MDP has one reward map and kernels that all states share.
+
+    The reward map R comes from the observation by a 3×3 convolution to `hidden` channels and a 1×1
+    convolution to `O`, with no non-linearity between; Q from R and V by a kernel each; the logits
+    from the last Q by a dense layer over all `O·A` channels.
+
+    Parameters, for whoever brings weights along: `hidden_kernel` `[3·3·(1 + O), hidden]` with rows
+    over (row, column, channel of the observation), `hidden_bias`, `reward` `[hidden, O]`,
+    `reward_kernel` and `value_kernel` `[F, F, O, O, A]` as in `ConvMDP`, `policy`
+    `[O·A, O·num_actions]`, both axes with the orientation outside.
+
+    Attributes:
+      latent_actions: `A`, latent actions per orientation.
+      kernel_size: `F`, the side of the kernels, odd.
+      hidden: channels between the observation and R.
+      tie_kernels: whether R and V share one kernel, as the paper writes it. By default they have
+        one each, and that of V starts at zero: a shared random one multiplies values in every
+        layer, and a VIN of 100 layers did not train with it (RESULTS.md).
+      dtype: the type that is planned in: "float32" (that of the parameters), or "bfloat16", with
+        parameters, observation and logits in float32. None of it depends on `jax_enable_x64`.
+    """
+
+    latent_actions: int = 100
+    kernel_size: int = 5
+    hidden: int = 150
+    tie_kernels: bool = False
+    dtype: str = "float32"
+
+    def latent(self, observed: jax.Array) -> tuple[ConvMDP, Partial]:
+        """A `ConvMDP`."""
+        for name in ("latent_actions", "hidden"):
+            checks.check_at_least(name, getattr(self, name), 1)
+        checks.check_odd("kernel_size", self.kernel_size)
+        if self.dtype not in ("float32", "bfloat16"):
+            raise ValueError(f"dtype must be float32 or bfloat16, got {self.dtype!r}.")
+        reward = self._reward(observed)
+        reward_kernel, value_kernel = self._kernels()
+        mdp = ConvMDP.from_reward(*map(self._narrow, (reward, value_kernel, reward_kernel)))
+        # The last Q and the policy layer are linear, so they are multiplied first: the large Q
+        # itself is never formed.
+        head = self._head()
+        of_reward = windows(reward, self.kernel_size) @ (kernel_matrix(reward_kernel) @ head)
+        return mdp, Partial(_read, of_reward, kernel_matrix(value_kernel) @ head)
+
+    def _narrow(self, x: jax.Array) -> jax.Array:
+        return x.astype(jnp.bfloat16) if self.dtype == "bfloat16" else x
+
+    def _reward(self, observed: jax.Array) -> jax.Array:
+        fan_in = 3 * 3 * observed.shape[-1]
+        init = uniform_fan_in(fan_in)
+        kernel = self.param("hidden_kernel", init, (fan_in, self.hidden))
+        bias = self.param("hidden_bias", init, (self.hidden,))
+        reward = self.param(
+            "reward", uniform_fan_in(self.hidden), (self.hidden, self.num_orientations)
+        )
+        # Two linear layers in a row are one.
+        return windows(observed, 3) @ (kernel @ reward) + (bias @ reward)[None, None, None]
+
+    def _kernels(self) -> tuple[jax.Array, jax.Array]:
+        size, orientations = self.kernel_size, self.num_orientations
+        shape = (size, size, orientations, orientations, self.latent_actions)
+        init = uniform_fan_in(size * size * orientations)
+        if self.tie_kernels:
+            kernel = self.param("kernel", init, shape)
+            return kernel, kernel
+        return (
+            self.param("reward_kernel", init, shape),
+            self.param("value_kernel", nn.initializers.zeros, shape, jnp.float32),
+        )
+
+    def _head(self) -> jax.Array:
+        channels = self.num_orientations * self.latent_actions
+        shape = (channels, self.num_orientations * self.num_actions)
+        return self.param("policy", uniform_fan_in(channels), shape)
+
+
+def _read(of_reward: jax.Array, matrix: jax.Array, value: jax.Array) -> jax.Array:
+    """Logits `[B, H, W, O, num_actions]` of a value `[B, H, W, O]`."""
+    size = math.isqrt(matrix.shape[0] // value.shape[-1])
+    logits = of_reward + windows(value.astype(jnp.float32), size) @ matrix
+    return logits.reshape(*value.shape, -1)
