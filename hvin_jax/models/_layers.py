@@ -19,10 +19,10 @@ class LayerPolicies:
     """What the policy would be if planning stopped after some of the layers.
 
     Attributes:
-      values: `[M, B, H, W, O]`, the value after each of these layers.
+      values: `[M, ...]`, the value of the latent MDP after each of these layers.
       depths: `[M]`, after how many layers each of them is.
-      read: makes logits `[B, H, W, O, num_actions]` of a value `[B, H, W, O]`; a pytree, so that it
-        has gradients.
+      read: makes logits `[B, H, W, O, num_actions]` of such a value; a pytree, so that it has
+        gradients.
     """
 
     values: jax.Array

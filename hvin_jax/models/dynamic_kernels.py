@@ -1,5 +1,7 @@
 """The latent MDP of DT-VIN: every state has kernels of its own, made from what it sees."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -19,9 +21,10 @@ class DynamicKernels(LatentPlanner):
     convolution and a softmax, both once; the logits by a dense layer from the last Q, or from a
     window of the last value. What the paper leaves open is a setting.
 
-    Parameters: `transition` `[3·3·(1 + O), F·F·O·O·A]` with rows over (row, column, channel of the
-    observation) and columns as in `DynamicConvMDP`, `transition_bias`, `reward` `[1 + O, O]`,
-    `reward_bias`, `policy` `[O·A, O·num_actions]` (or `[F·F·O, O·num_actions]`).
+    Parameters: `transition` `[3·3·(1 + O), F·F·O·A, O]` over (row, column, channel of the
+    observation), the window and action as in `DynamicConvMDP`, and the orientation of the state;
+    `transition_bias` `[F·F·O·A, O]`, `reward` `[1 + O, O]`, `reward_bias`, `policy`
+    `[O·A, O·num_actions]` (or `[F·F·O, O·num_actions]`).
 
     Attributes:
       latent_actions: `A`, latent actions per orientation; 0: as many as the task has.
@@ -51,6 +54,10 @@ class DynamicKernels(LatentPlanner):
         )
         return mdp, Partial(_read_q if self.head == "q" else _read_window, mdp, self._head())
 
+    def as_map(self, value: jax.Array) -> jax.Array:
+        """`[..., O, H, W]` to `[..., H, W, O]`."""
+        return jnp.moveaxis(value, -3, -1)
+
     @property
     def _actions(self) -> int:
         return self.latent_actions or self.num_actions
@@ -71,16 +78,18 @@ class DynamicKernels(LatentPlanner):
             raise ValueError(f"apart must be 0 or more, got {self.apart}.")
 
     def _transitions(self, observed: jax.Array) -> jax.Array:
-        """Logits of the kernels, `[F, F, O, O, A, B, H, W]`."""
+        """Logits of the kernels, `[F, F, O, A, B, O, H, W]`."""
         size, orientations = self.kernel_size, self.num_orientations
-        shape = (size, size, orientations, orientations, self._actions)
-        fan_in, fan_out = 3 * 3 * observed.shape[-1], size * size * orientations**2 * self._actions
-        weights = self.param("transition", uniform_fan_in(fan_in), (fan_in, fan_out))
-        bias = self.param("transition_bias", nn.initializers.normal(self.apart), (fan_out,))
-        logits = jnp.einsum("bhwc,ck->kbhw", windows(observed, 3), weights)
-        return (logits + bias[:, None, None, None]).reshape(*shape, *observed.shape[:3])
+        window, fan_in = (size, size, orientations, self._actions), 3 * 3 * observed.shape[-1]
+        fan_out = (math.prod(window), orientations)
+        weights = self.param("transition", uniform_fan_in(fan_in), (fan_in, *fan_out))
+        bias = self.param("transition_bias", nn.initializers.normal(self.apart), fan_out)
+        logits = jnp.einsum("bhwc,cko->kbohw", windows(observed, 3), weights)
+        logits = logits + bias[:, None, :, None, None]
+        return logits.reshape(*window, *logits.shape[1:])
 
     def _reward(self, observed: jax.Array) -> jax.Array:
+        """`[B, O, H, W]`."""
         channels, orientations = observed.shape[-1], self.num_orientations
         weights = uniform_fan_in(channels)
         bias: nn.initializers.Initializer = uniform_fan_in(channels)
@@ -88,7 +97,8 @@ class DynamicKernels(LatentPlanner):
             weights = _goal_reward
             bias = nn.initializers.constant(-0.1)
         kernel = self.param("reward", weights, (channels, orientations))
-        return observed @ kernel + self.param("reward_bias", bias, (orientations,))
+        reward = observed @ kernel + self.param("reward_bias", bias, (orientations,))
+        return jnp.moveaxis(reward, -1, 1)
 
     def _head(self) -> jax.Array:
         window = self.kernel_size**2 * self.num_orientations
@@ -110,9 +120,15 @@ def _identity(key: jax.Array, shape: tuple[int, int], dtype: jnp.dtype = jnp.flo
 
 
 def _read_q(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
-    q = mdp.q(value)
-    return (q.reshape(*q.shape[:-2], -1) @ head).reshape(*value.shape, -1)
+    q = jnp.moveaxis(mdp.q(value), 1, -2)
+    return _by_orientation(q.reshape(*q.shape[:3], -1) @ head, value)
 
 
 def _read_window(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
-    return (windows(value, mdp.kernel.shape[0]) @ head).reshape(*value.shape, -1)
+    around = windows(jnp.moveaxis(value, 1, -1), mdp.kernel.shape[0])
+    return _by_orientation(around @ head, value)
+
+
+def _by_orientation(logits: jax.Array, value: jax.Array) -> jax.Array:
+    """`[B, H, W, O·num_actions]` to `[B, H, W, O, num_actions]`."""
+    return logits.reshape(*logits.shape[:3], value.shape[1], -1)

@@ -56,6 +56,10 @@ class LatentPlanner(nn.Module):
         """Plans in the latent MDP."""
         raise TypeError(f"{type(self).__name__} must define how to plan.")
 
+    def as_map(self, value: jax.Array) -> jax.Array:
+        """A value (or actions) of the latent MDP as `[..., H, W, O]`."""
+        return value
+
     @nn.compact
     def __call__(
         self,
@@ -89,9 +93,11 @@ class LatentPlanner(nn.Module):
         mdp, read = self.latent(observed)
         call = PlannerCall(observed, train, example_index, diagnostics, policies_every)
         plan = self.plan(mdp, call)
-        value = plan.value.astype(jnp.float32)
+        value = self.as_map(plan.value.astype(jnp.float32))
         if not policies_every:
-            return PlannerOutput(read(value), value, plan.values, plan.actions)
+            values, actions = jax.tree.map(self.as_map, (plan.values, plan.actions))
+            return PlannerOutput(read(plan.value), value, values, actions)
         assert plan.values is not None
         depths = policies_every * jnp.arange(1, plan.values.shape[0] + 1)
-        return PlannerOutput(read(value), value, layers=LayerPolicies(plan.values, depths, read))
+        layers = LayerPolicies(plan.values, depths, read)
+        return PlannerOutput(read(plan.value), value, layers=layers)

@@ -5,8 +5,7 @@ of a window, `L` layers. Every state has weights of its own, so a layer reads `F
 cell once and is done: nothing is shared, and memory decides. Three facts carry the design:
 
 * With the cells innermost, everything is a sum of products of long rows, which compilers turn into
-  vector instructions. Values `[B, H, W, O]` are small beside the weights and are turned around in
-  each layer.
+  vector instructions.
 * The gradient goes through the action taken, which selects one of `A` weights. Beyond that, the
   pull-back is the same sums as the backup, with the weights of the states around.
 * The gradient of the weights is added for several layers at a time, since reading and writing it
@@ -30,42 +29,35 @@ from hvin_jax.planning._conv_backup import divisor
 _GROUP = 5
 
 
-def q_maps(kernel: jax.Array, future: jax.Array) -> list[list[jax.Array]]:
-    """Q of every action: `[F, F, O, O, A, B, H, W]`, `[B, H, W, O]` to O × A maps `[B, H, W]`.
+def q_maps(kernel: jax.Array, future: jax.Array) -> list[jax.Array]:
+    """Q of every action: `[F, F, O, A, B, O, H, W]`, `[B, O, H, W]` to A × `[B, O, H, W]`.
 
     Args:
       kernel: the weights.
       future: reward and value of the next state.
     """
-    orientations, actions = kernel.shape[3:5]
-    seen = _shifts(_margin(_maps(future), kernel.shape[0]), kernel.shape)
-    return [
-        [_sum(kernel[place][o, a] * x for place, x in seen) for a in range(actions)]
-        for o in range(orientations)
-    ]
+    seen = _shifts(future, kernel.shape[0])
+    return [_sum(kernel[place][a] * x for place, x in seen.items()) for a in range(kernel.shape[3])]
 
 
 def best(kernel: jax.Array, future: jax.Array) -> jax.Array:
-    """`max_a Q`, `[B, H, W, O]`."""
-    return jnp.stack([functools.reduce(jnp.maximum, qs) for qs in q_maps(kernel, future)], -1)
+    """`max_a Q`, `[B, O, H, W]`."""
+    return functools.reduce(jnp.maximum, q_maps(kernel, future))
 
 
 def actions_of(kernel: jax.Array, future: jax.Array) -> jax.Array:
-    """The first action that attains the maximum, int32 `[B, H, W, O]`."""
-    chosen = []
-    for qs in q_maps(kernel, future):
-        top, action = qs[0], jnp.zeros(qs[0].shape, jnp.int32)
-        for a, q in enumerate(qs[1:], 1):
-            action = jnp.where(q > top, a, action)
-            top = jnp.maximum(top, q)
-        chosen.append(action)
-    return jnp.stack(chosen, -1)
+    """The first action that attains the maximum, int32 `[B, O, H, W]`."""
+    top, *others = q_maps(kernel, future)
+    action = jnp.zeros(top.shape, jnp.int32)
+    for a, q in enumerate(others, 1):
+        action = jnp.where(q > top, a, action)
+        top = jnp.maximum(top, q)
+    return action
 
 
 def q_of(kernel: jax.Array, future: jax.Array, action: jax.Array) -> jax.Array:
-    """Q of the chosen actions, `[B, H, W, O]`."""
-    maps = q_maps(kernel, future)
-    return jnp.stack([_chosen(action[..., o], qs) for o, qs in enumerate(maps)], -1)
+    """Q of the chosen actions, `[B, O, H, W]`."""
+    return _chosen(action, q_maps(kernel, future))
 
 
 def follow_vjp(
@@ -79,12 +71,12 @@ def follow_vjp(
     """The pull-back of a chain of backups along the actions that it took.
 
     Args:
-      kernel: `[F, F, O, O, A, B, H, W]`.
-      futures: `[L, B, H, W, O]`, reward and value that each layer looked at.
-      actions: `[L, B, H, W, O]`.
-      cotangents: `[L, B, H, W, O]`, of each layer's value.
-      reward_grad: `[B, H, W, O]`, added to.
-      kernel_grad: `[F, F, O, O, A, B, H, W]`, added to.
+      kernel: `[F, F, O, A, B, O, H, W]`.
+      futures: `[L, B, O, H, W]`, reward and value that each layer looked at.
+      actions: `[L, B, O, H, W]`.
+      cotangents: `[L, B, O, H, W]`, of each layer's value.
+      reward_grad: `[B, O, H, W]`, added to.
+      kernel_grad: `[F, F, O, A, B, O, H, W]`, added to.
 
     Returns:
       The cotangent of the first value, and the two gradients with this chain's share added.
@@ -113,41 +105,40 @@ def _future_cotangent(received: jax.Array, action: jax.Array, cotangent: jax.Arr
 
     Args:
       received: see `_received`.
-      action: `[B, H, W, O]`, what those states do.
-      cotangent: `[B, H, W, O]`, of their values.
+      action: `[B, O, H, W]`, what those states do.
+      cotangent: `[B, O, H, W]`, of their values.
 
     Returns:
-      `[B, H, W, O]`.
+      `[B, O, H, W]`.
     """
-    size, orientations = received.shape[0], received.shape[2]
-    cotangents = dict(_shifts(_margin(_maps(cotangent), size), received.shape))
-    actions = dict(_shifts(_margin(_maps(action), size), received.shape))
+    size, num_actions = received.shape[0], received.shape[3]
+    actions = _shifts(action, size)
 
-    def term(i: int, j: int, p: int, o: int) -> jax.Array:
-        from_there = (size - 1 - i, size - 1 - j, o)  # a state below sees it above, and so on
-        weight = _chosen(actions[from_there], list(received[i, j, p, o]))
-        return weight * cotangents[from_there]
+    def term(i: int, j: int, o: int, amount: jax.Array) -> jax.Array:
+        # A state below sees the cell above, and so on.
+        weights = [received[size - 1 - i, size - 1 - j, o, a] for a in range(num_actions)]
+        return _chosen(actions[i, j, o], weights) * amount
 
-    places = [range(size), range(size)]
-    return jnp.stack(
-        [
-            _sum(term(i, j, p, o) for i, j, o in itertools.product(*places, range(orientations)))
-            for p in range(orientations)
-        ],
-        -1,
-    )
+    return _sum(term(*place, amount) for place, amount in _shifts(cotangent, size).items())
 
 
 def _received(kernel: jax.Array) -> jax.Array:
-    """The weights where they go to: at each cell those by which states around it look at it."""
+    """The weights where they go to: at each cell those by which states around it look at it.
+
+    Args:
+      kernel: `[F, F, O, A, B, O, H, W]`.
+
+    Returns:
+      The same with the two orientations exchanged, moved to the cell at the window's place.
+    """
     size, (height, width) = kernel.shape[0], kernel.shape[-2:]
-    padded = jnp.pad(kernel, [(0, 0)] * (kernel.ndim - 2) + [(size // 2, size // 2)] * 2)
+    swapped = _margin(jnp.swapaxes(kernel, 2, 5), size)
     rows = []
     for i in range(size):
         row = []
         for j in range(size):
             y, x = size - 1 - i, size - 1 - j
-            row.append(padded[i, j, ..., y : y + height, x : x + width])
+            row.append(swapped[i, j, ..., y : y + height, x : x + width])
         rows.append(jnp.stack(row))
     return jnp.stack(rows)
 
@@ -155,42 +146,33 @@ def _received(kernel: jax.Array) -> jax.Array:
 def _add_group(
     kernel_grad: jax.Array, futures: jax.Array, actions: jax.Array, totals: jax.Array
 ) -> jax.Array:
-    """Adds the share of some layers, `[G, B, H, W, O]` each, to the gradient of the weights."""
-    size, orientations, num_actions = kernel_grad.shape[1], *kernel_grad.shape[3:5]
-    height, width = kernel_grad.shape[-2:]
-    actions, totals = (jnp.moveaxis(x, -1, 1)[:, :, None] for x in (actions, totals))
-    which = lax.broadcasted_iota(actions.dtype, (1, 1, num_actions, 1, 1, 1), 2)
-    taken = jnp.where(actions == which, totals, 0)  # [G, O, A, B, H, W]
-    margins = _margin(jnp.moveaxis(futures, -1, 1), size)  # [G, O, B, H + F - 1, W + F - 1]
+    """Adds the share of some layers, `[G, B, O, H, W]` each, to the gradient of the weights."""
+    size, _, orientations, num_actions, batch, _, height, width = kernel_grad.shape
+    which = lax.broadcasted_iota(actions.dtype, (num_actions, 1, 1, 1, 1), 0)
+    margins = _margin(futures, size)
 
     def place(number: jax.Array, grad: jax.Array) -> jax.Array:
         row, rest = jnp.divmod(number, size * orientations)
         column, orientation = jnp.divmod(rest, orientations)
-        share = grad[number]
-        for margin, amount in zip(margins, taken, strict=True):
-            origin = (orientation, 0, row, column)
-            seen = lax.dynamic_slice(margin, origin, (1, *amount.shape[2:-2], height, width))
-            share = share + amount * seen[None]
-        return grad.at[number].set(share)
+        share = lax.dynamic_index_in_dim(grad, number, keepdims=False)
+        for margin, action, total in zip(margins, actions, totals, strict=True):
+            origin = (0, orientation, row, column)
+            seen = lax.dynamic_slice(margin, origin, (batch, 1, height, width))
+            share = share + jnp.where(action[None] == which, total[None], 0) * seen[None]
+        return lax.dynamic_update_index_in_dim(grad, share, number, 0)
 
     flat = kernel_grad.reshape(-1, *kernel_grad.shape[3:])
     return lax.fori_loop(0, flat.shape[0], place, flat).reshape(kernel_grad.shape)
 
 
-def _shifts(
-    margin: jax.Array, shape: tuple[int, ...]
-) -> list[tuple[tuple[int, int, int], jax.Array]]:
-    """What each place (row, column, orientation) of a window sees, `[B, H, W]`."""
-    size, (height, width) = shape[0], shape[-2:]
-    return [
-        ((i, j, p), margin[p, :, i : i + height, j : j + width])
-        for i, j, p in itertools.product(range(size), range(size), range(shape[2]))
-    ]
-
-
-def _maps(value: jax.Array) -> jax.Array:
-    """`[B, H, W, O]` to `[O, B, H, W]`."""
-    return jnp.moveaxis(value, -1, 0)
+def _shifts(maps: jax.Array, size: int) -> dict[tuple[int, int, int], jax.Array]:
+    """What each place (row, column, orientation) of a window sees: `[B, 1, H, W]` each."""
+    orientations, height, width = maps.shape[1:]
+    margin = _margin(maps, size)
+    return {
+        (i, j, p): margin[:, p : p + 1, i : i + height, j : j + width]
+        for i, j, p in itertools.product(range(size), range(size), range(orientations))
+    }
 
 
 def _margin(maps: jax.Array, size: int) -> jax.Array:

@@ -11,9 +11,9 @@ from hvin_jax.planning import _checks as checks
 from hvin_jax.planning import _dynamic_backup as backup
 from hvin_jax.planning._repr import repr_of_arrays
 
-AXES = "[F, F, O, O, A, B, H, W]"
+AXES = "[F, F, O, A, B, O, H, W]"
 # What sums to one.
-_AXES_OF = {"action": (0, 1, 2), "state": (0, 1, 2, 4)}
+_AXES_OF = {"action": (0, 1, 2), "state": (0, 1, 2, 3)}
 
 
 # Chex makes a pytree anew without a call of `__init__`: checks are for users, not for JAX.
@@ -21,10 +21,11 @@ _AXES_OF = {"action": (0, 1, 2), "state": (0, 1, 2, 4)}
 class DynamicConvMDP:
     """An MDP on `B` grids of `H` × `W` cells with `O` orientations and `A` actions in each state.
 
-    A state is (row, column, orientation), a value a map `[B, H, W, O]`, and
+    A state is (orientation, row, column), a value a map `[B, O, H, W]` (the cells come last, since
+    the inner loops run over them), and
 
-      Q[b, y, x, o, a] = Σ_(i, j, p) kernel[i, j, p, o, a, b, y, x]
-                                     · (R + V)[b, y + i - F//2, x + j - F//2, p]
+      Q[b, o, y, x, a] = Σ_(i, j, p) kernel[i, j, p, a, b, o, y, x]
+                                     · (R + V)[b, p, y + i - F//2, x + j - F//2]
 
     where R and V beyond the border are zero. In a `ConvMDP` all states share one kernel; here each
     has its own, made once from what it sees. With kernels that are probabilities, as `from_logits`
@@ -32,10 +33,9 @@ class DynamicConvMDP:
     after it, and |V| grows by at most max |R| a layer, at any depth.
 
     Attributes:
-      reward: `R`, `[B, H, W, O]`.
-      kernel: `[F, F, O, O, A, B, H, W]` with axes (window row, window column, orientation of the
-        value, orientation of the state, action, example, row, column); F is odd. The cells come
-        last since the inner loops run over them.
+      reward: `R`, `[B, O, H, W]`.
+      kernel: `[F, F, O, A, B, O, H, W]` with axes (window row, window column, orientation of the
+        value, action, and the state: example, orientation, row, column); F is odd.
     """
 
     reward: jax.Array
@@ -48,12 +48,11 @@ class DynamicConvMDP:
         """Checks and stores the arrays."""
         reward = checks.as_array("reward", reward)
         kernel = checks.as_array("kernel", kernel)
-        checks.check_rank("reward", reward, 4, "[B, H, W, O]")
+        checks.check_rank("reward", reward, 4, "[B, O, H, W]")
         checks.check_not_empty("reward", reward)
         checks.check_rank("kernel", kernel, 8, AXES)
-        batch, height, width, orientations = reward.shape
-        size, actions = kernel.shape[0], kernel.shape[4]
-        expected = (size, size, orientations, orientations, actions, batch, height, width)
+        size, actions = kernel.shape[0], kernel.shape[3]
+        expected = (size, size, reward.shape[1], actions, *reward.shape)
         checks.check_shape("kernel", kernel.shape, expected, AXES)
         checks.check_not_empty("kernel", kernel)
         checks.check_odd("the side F of kernel", size)
@@ -72,7 +71,7 @@ class DynamicConvMDP:
         """The MDP whose kernels are the softmax of logits.
 
         Args:
-          reward: `R`, `[B, H, W, O]`.
+          reward: `R`, `[B, O, H, W]`.
           logits: of the shape of `kernel`.
           normalise: "action": the weights of each action sum to one, probabilities of where it
             leads; "state": those of all actions of a state together.
@@ -87,29 +86,28 @@ class DynamicConvMDP:
     @property
     def num_actions(self) -> int:
         """`A`."""
-        return self.kernel.shape[4]
+        return self.kernel.shape[3]
 
     @property
     def value_shape(self) -> tuple[int, ...]:
-        """`(B, H, W, O)`."""
+        """`(B, O, H, W)`."""
         return self.reward.shape
 
     def q(self, value: jax.Array) -> jax.Array:
-        """All Q, `[B, H, W, O, A]`."""
-        maps = backup.q_maps(self.kernel, self.reward + value)
-        return jnp.stack([jnp.stack(qs, -1) for qs in maps], -2)
+        """All Q, `[B, O, H, W, A]`."""
+        return jnp.stack(backup.q_maps(self.kernel, self.reward + value), -1)
 
     def greedy(self, value: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The VI module: `max_a Q` and its argument, both `[B, H, W, O]`."""
+        """The VI module: `max_a Q` and its argument, both `[B, O, H, W]`."""
         future = self.reward + value
         return backup.best(self.kernel, future), backup.actions_of(self.kernel, future)
 
     def q_of(self, value: jax.Array, action: jax.Array) -> jax.Array:
-        """Q of the chosen actions only, `[B, H, W, O]`."""
+        """Q of the chosen actions only, `[B, O, H, W]`."""
         return backup.q_of(self.kernel, self.reward + value, action)
 
     def follow(self, value: jax.Array, actions: jax.Array) -> jax.Array:
-        """`q_of` for each of `actions` `[L, B, H, W, O]` in turn: values `[L, B, H, W, O]`."""
+        """`q_of` for each of `actions` `[L, B, O, H, W]` in turn: values `[L, B, O, H, W]`."""
 
         def layer(value: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:
             value = self.q_of(value, action)
