@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from hvin_jax._saved import flat_params, load_folder, save_folder
 from hvin_jax.models import PlannerOutput, make_model
@@ -66,11 +67,19 @@ class Planner:
 
     def policy(self, maze: Any, goal: Any) -> PlannerOutput:
         """Logits and values of maps `[n, H, W]` with goals `[n, 3]`, all states at once."""
-        # One type whatever comes in: each other one would be compiled for anew.
+        # One type and one of few shapes whatever comes in: each would be compiled for anew.
         maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
-        orientations = self.mechanism.num_orientations
-        maps = goal_maps(goal, size=maze.shape[1:], num_orientations=orientations)
-        return _apply(self.model, self.params, maze, maps)
+        count, height, width = maze.shape
+        shape = _stored_shape(*maze.shape)
+        more = [(0, larger - own) for own, larger in zip(maze.shape, shape, strict=True)]
+        output = _apply(
+            self.model,
+            self.params,
+            np.pad(maze, more),
+            np.pad(goal, [more[0], (0, 0)]),
+            None if shape[1:] == (height, width) else np.array([height, width]),
+        )
+        return jax.tree.map(lambda x: np.asarray(x)[:count, :height, :width], output)
 
     def plan(self, maze: Any, goal: Any, start: Any) -> Any:
         """Plans a path on a map, or on each map of a batch.
@@ -234,10 +243,40 @@ def _find(path: str | pathlib.Path) -> pathlib.Path:
     )
 
 
+def _stored_shape(count: int, height: int, width: int) -> tuple[int, int, int]:
+    """The shape that maps are planned in: one of a few, so that new sizes need no compilation.
+
+    Maps of moderate sides become squares, of 8, 12, 16, 24, 32, 48, ... cells a side; the sides of
+    others are rounded up to powers of two, as the number of maps is up to 64.
+    """
+    count = _power_of_two(count) if count < 64 else -(-count // 64) * 64
+    larger = max(height, width)
+    power = max(8, _power_of_two(larger))
+    side = power * 3 // 4 if larger <= power * 3 // 4 > 8 else power
+    if 2 * min(height, width) < larger:
+        return count, _power_of_two(height), _power_of_two(width)
+    return count, side, side
+
+
+def _power_of_two(number: int) -> int:
+    """The least that is no less."""
+    return 1 << (number - 1).bit_length()
+
+
 @functools.partial(jax.jit, static_argnames="model")
-def _apply(model: Any, params: Any, maze: jax.Array, goal: jax.Array) -> PlannerOutput:
-    """Planners of equal models share what is compiled: the parameters are an argument."""
-    return model.apply(params, maze, goal, train=False)
+def _apply(
+    model: Any, params: Any, maze: jax.Array, goal: jax.Array, size: jax.Array | None
+) -> PlannerOutput:
+    """Plans on the maps in the corner of `maze`, of one size; None: on the whole of it.
+
+    Planners of equal models share what is compiled: the parameters are an argument.
+    """
+    maps = goal_maps(goal, size=maze.shape[1:], num_orientations=model.num_orientations)
+    if size is None:
+        return model.apply(params, maze, maps, train=False)
+    rows, columns = (lax.broadcasted_iota(size.dtype, maze.shape, axis) for axis in (1, 2))
+    inside = (rows < size[0]) & (columns < size[1])
+    return model.apply(params, maze, maps, train=False, inside=inside)
 
 
 def _check_params(model: Any, params: Any, mechanism: Mechanism) -> None:

@@ -65,15 +65,23 @@ def uniform_fan_in(fan_in: int) -> Initializer:
     return init
 
 
-def observation(maze: Any, goal: Any, num_orientations: int) -> jax.Array:
+def observation(
+    maze: Any, goal: Any, num_orientations: int, inside: jax.Array | None = None
+) -> jax.Array:
     """Joins the inputs of a model, after checking them, to `[B, H, W, 1 + O]` float32.
 
     Args:
       maze: `[B, H, W]` of any type, 1 = free (or the probability that a cell is free).
       goal: `[B, H, W, O]` of any type, 1 at the goal.
       num_orientations: `O`.
+      inside: `[B, H, W]` booleans, False beyond the border, where all is zero.
     """
     maze, goal = jnp.asarray(maze), jnp.asarray(goal)
     checks.check_rank("maze", maze, 3, "[B, H, W]")
     checks.check_shape("goal", goal.shape, (*maze.shape, num_orientations), "[B, H, W, O]")
-    return jnp.concatenate([maze[..., None].astype(jnp.float32), goal.astype(jnp.float32)], axis=-1)
+    joined = [maze[..., None].astype(jnp.float32), goal.astype(jnp.float32)]
+    observed = jnp.concatenate(joined, axis=-1)
+    if inside is None:
+        return observed
+    checks.check_shape("inside", inside.shape, maze.shape, "[B, H, W]")
+    return jnp.where(inside[..., None], observed, 0)

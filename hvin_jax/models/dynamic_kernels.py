@@ -46,12 +46,20 @@ class DynamicKernels(LatentPlanner):
     reward_start: str = "goal"
     head_start: str = "identity"
 
-    def latent(self, observed: jax.Array) -> tuple[DynamicConvMDP, Partial]:
+    def latent(
+        self, observed: jax.Array, inside: jax.Array | None
+    ) -> tuple[DynamicConvMDP, Partial]:
         """A `DynamicConvMDP`."""
         self._check()
         mdp = DynamicConvMDP.from_logits(
             self._reward(observed), self._transitions(observed), normalise=self.normalise
         )
+        if inside is not None:  # weights of zero keep values at zero
+            cells = inside[:, None]
+            mdp = DynamicConvMDP(
+                jnp.where(cells, mdp.reward, 0),
+                jnp.where(cells[None, None, None, None], mdp.kernel, 0),
+            )
         return mdp, Partial(_read_q if self.head == "q" else _read_window, mdp, self._head())
 
     def as_map(self, value: jax.Array) -> jax.Array:
@@ -97,8 +105,8 @@ class DynamicKernels(LatentPlanner):
             weights = _goal_reward
             bias = nn.initializers.constant(-0.1)
         kernel = self.param("reward", weights, (channels, orientations))
-        reward = observed @ kernel + self.param("reward_bias", bias, (orientations,))
-        return jnp.moveaxis(reward, -1, 1)
+        offset = self.param("reward_bias", bias, (orientations,))
+        return jnp.moveaxis(observed @ kernel + offset[None, None, None], -1, 1)
 
     def _head(self) -> jax.Array:
         window = self.kernel_size**2 * self.num_orientations

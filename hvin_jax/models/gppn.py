@@ -13,6 +13,8 @@ from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._windows import unwindows
 
+State = tuple[jax.Array, jax.Array]
+
 
 class GPPN(nn.Module):
     """An LSTM at every cell, fed with a convolution of its neighbours' states.
@@ -42,6 +44,7 @@ class GPPN(nn.Module):
         goal: jax.Array,
         *,
         train: bool,
+        inside: jax.Array | None = None,
         example_index: jax.Array | None = None,
         diagnostics: bool = False,
         policies_every: int = 0,
@@ -53,10 +56,19 @@ class GPPN(nn.Module):
         for name in ("num_orientations", "num_actions", "hidden", "depth"):
             checks.check_at_least(name, getattr(self, name), 1)
         checks.check_odd("kernel_size", self.kernel_size)
-        observed = observation(maze, goal, self.num_orientations)
-        features = self._conv3x3("features", observed)
-        state = (self._conv3x3("hidden", features), self._conv3x3("cell", features))
-        step = partial(lstm_step, self._lstm_params(), self.kernel_size)
+        observed = observation(maze, goal, self.num_orientations, inside)
+
+        def bounded(x: jax.Array) -> jax.Array:
+            return x if inside is None else jnp.where(inside[..., None], x, 0)
+
+        features = bounded(self._conv3x3("features", observed))
+        state = (bounded(self._conv3x3("hidden", features)), self._conv3x3("cell", features))
+        params = self._lstm_params()
+
+        def step(state: State) -> State:
+            hidden, cell = lstm_step(params, self.kernel_size, state)
+            return bounded(hidden), cell
+
         hidden, _ = repeat_with_checkpoints(step, state, self.depth - 1)
         policy = self.param(
             "policy",
@@ -110,9 +122,6 @@ def lstm_step(
     enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
     cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
     return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
-
-
-State = tuple[jax.Array, jax.Array]
 
 
 def repeat_with_checkpoints(step: Callable[[State], State], state: State, times: int) -> State:

@@ -48,8 +48,14 @@ class LatentPlanner(nn.Module):
     # What subclasses count, each at least 1.
     sizes: ClassVar[tuple[str, ...]] = ()
 
-    def latent(self, observed: jax.Array) -> tuple[Any, Partial]:
-        """The latent MDP, and what reads logits `[B, H, W, O, num_actions]` off a value."""
+    def latent(self, observed: jax.Array, inside: jax.Array | None) -> tuple[Any, Partial]:
+        """The latent MDP, and what reads logits `[B, H, W, O, num_actions]` off a value.
+
+        Args:
+          observed: `[B, H, W, 1 + O]`, map and goal, zero beyond the border.
+          inside: `[B, H, W]`, False at cells beyond the border, whose reward and value are zero;
+            None if there are none.
+        """
         raise TypeError(f"{type(self).__name__} must define its latent MDP.")
 
     def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
@@ -67,6 +73,7 @@ class LatentPlanner(nn.Module):
         goal: jax.Array,
         *,
         train: bool,
+        inside: jax.Array | None = None,
         example_index: jax.Array | None = None,
         diagnostics: bool = False,
         policies_every: int = 0,
@@ -77,6 +84,8 @@ class LatentPlanner(nn.Module):
           maze: `[B, H, W]`, 1 = free, of any type; maps need not be square.
           goal: `[B, H, W, O]`, 1 at the goal, of any type.
           train: whether to explore, with noise from the rng stream "exploration".
+          inside: `[B, H, W]` booleans, for maps of several sizes: where the map is, the rest being
+            beyond its border. The plan is that of the map alone.
           example_index: `[B]`, global indices of the examples, from which their noise is made.
           diagnostics: whether to return the value maps and latent actions of all layers.
           policies_every: return what the policy would be after each so many layers, if not 0.
@@ -89,8 +98,8 @@ class LatentPlanner(nn.Module):
         checks.check_at_least("policies_every", policies_every, 0)
         if diagnostics and policies_every:
             raise ValueError("diagnostics and policies_every exclude each other.")
-        observed = observation(maze, goal, self.num_orientations)
-        mdp, read = self.latent(observed)
+        observed = observation(maze, goal, self.num_orientations, inside)
+        mdp, read = self.latent(observed, inside)
         call = PlannerCall(observed, train, example_index, diagnostics, policies_every)
         plan = self.plan(mdp, call)
         value = self.as_map(plan.value.astype(jnp.float32))

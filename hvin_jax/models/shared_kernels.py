@@ -1,6 +1,7 @@
 """The latent MDP of VIN, highway network and highway VIN: all states share their kernels."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from hvin_jax.models._layers import uniform_fan_in
 from hvin_jax.models.latent_planner import LatentPlanner
 from hvin_jax.planning import ConvMDP
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._bounded import Bounded
 from hvin_jax.planning._conv_backup import kernel_matrix
 from hvin_jax.planning._windows import windows
 
@@ -44,7 +46,7 @@ class SharedKernels(LatentPlanner):
     tie_kernels: bool = False
     dtype: str = "float32"
 
-    def latent(self, observed: jax.Array) -> tuple[ConvMDP, Partial]:
+    def latent(self, observed: jax.Array, inside: jax.Array | None) -> tuple[Any, Partial]:
         """A `ConvMDP`."""
         for name in ("latent_actions", "hidden"):
             checks.check_at_least(name, getattr(self, name), 1)
@@ -52,8 +54,12 @@ class SharedKernels(LatentPlanner):
         if self.dtype not in ("float32", "bfloat16"):
             raise ValueError(f"dtype must be float32 or bfloat16, got {self.dtype!r}.")
         reward = self._reward(observed)
+        if inside is not None:
+            reward = jnp.where(inside[..., None], reward, 0)
         reward_kernel, value_kernel = self._kernels()
-        mdp = ConvMDP.from_reward(*map(self._narrow, (reward, value_kernel, reward_kernel)))
+        mdp: Any = ConvMDP.from_reward(*map(self._narrow, (reward, value_kernel, reward_kernel)))
+        if inside is not None:
+            mdp = Bounded(mdp, jnp.broadcast_to(inside[..., None], mdp.value_shape))
         # The last Q and the policy layer are linear, so they are multiplied first: the large Q
         # itself is never formed.
         head = self._head()
