@@ -16,7 +16,6 @@ looks and the engine alone, not on the number of workers or on interruptions.
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -27,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from hvin_jax._files import write_json
+from hvin_jax._files import is_unfinished, write_json
+from hvin_jax._locks import held
 from hvin_jax.tasks._npz import MazeFileError, NpzReader, write_npz
 from hvin_jax.tasks.doom._compaction import COLUMN_SHAPE, COLUMNS, CompactViews, Tables, expand
 from hvin_jax.tasks.doom.engine import load_vizdoom
@@ -119,8 +119,6 @@ def _make(
     progress: Callable[[int], object] | None,
 ) -> None:
     shards = _claim(folder, what)
-    for unfinished in folder.glob(".*.part"):  # of a run that was killed as it wrote
-        unfinished.unlink()
     if not (folder / MAZES).exists():
         save_mazes(folder / MAZES, make_mazes())
     mazes = load_mazes(folder / MAZES)
@@ -179,9 +177,9 @@ def load_view_data(folder: str | os.PathLike[str]) -> ViewData:
 @contextlib.contextmanager
 def _locked(folder: pathlib.Path) -> Iterator[None]:
     """Keeps other processes from making the same data set; one that is killed lets go of it."""
-    with open(folder / _LOCK, "w") as file:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(held(folder / _LOCK))
         except BlockingIOError as error:
             raise MazeFileError(f"another process is making the views in {folder}") from error
         yield
@@ -190,7 +188,8 @@ def _locked(folder: pathlib.Path) -> Iterator[None]:
 def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
     """The complete shards of an earlier call with the same settings; an error for others."""
     if not (folder / MANIFEST).exists():
-        if others := sorted(path.name for path in folder.iterdir() if path.name != _LOCK):
+        names = sorted(path.name for path in folder.iterdir() if path.name != _LOCK)
+        if others := [name for name in names if not is_unfinished(name)]:
             raise MazeFileError(
                 f"{folder} holds {', '.join(others[:3])} but no {MANIFEST}, so it is not a folder "
                 "of views; choose another one"
