@@ -39,6 +39,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_end_with_whoever_gave_them_work(tmp_path):
     (tmp_path / "probe").mkdir()
     (tmp_path / "probe/pool.py").write_text(POOL)
