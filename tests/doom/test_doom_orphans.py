@@ -8,6 +8,7 @@ import pytest
 
 from hvin_jax import _owners, _private
 from hvin_jax.tasks.doom import _orphans
+from hvin_jax.tasks.doom.view_data import make_view_data
 
 INSTANCE = "AbCdEfGh12"
 MEMORY = [f"ViZDoom{name}{INSTANCE}" for name in ("MQCtr", "MQDoom", "SM")]
@@ -141,6 +142,13 @@ def test_links_are_not_followed(place, memory, tmp_path):
     assert not folder.exists()
     assert _names(victim) == ["instance"]
     assert _names(memory) == MEMORY
+
+
+def test_no_mazes_are_made_where_no_engine_can_work(place, tmp_path):
+    (place / f"hvin-{os.geteuid()}").symlink_to(tmp_path)
+    with pytest.raises(PermissionError, match="it is not a folder of yours"):
+        make_view_data(tmp_path / "views", pytest.fail, settings={}, seed=0)
+    assert not (tmp_path / "views").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -28,6 +28,7 @@ import numpy as np
 
 from hvin_jax._files import is_unfinished, write_json
 from hvin_jax._locks import held
+from hvin_jax._private import private_folder
 from hvin_jax.tasks._npz import MazeFileError, NpzReader, write_npz
 from hvin_jax.tasks.doom._compaction import COLUMN_SHAPE, COLUMNS, CompactViews, Tables, expand
 from hvin_jax.tasks.doom.engine import load_vizdoom
@@ -96,6 +97,7 @@ def make_view_data(
       progress: is called with the number of mazes whenever some are ready.
     """
     load_vizdoom()
+    private_folder()  # where engines will work: fails now rather than after the mazes are made
     folder = pathlib.Path(folder)
     what = {
         "format": FORMAT,
