@@ -231,8 +231,14 @@ def _fit(
             watcher.on_step(step, metrics)
 
     def take_snapshot() -> Snapshot:
-        seconds = jnp.asarray(time.monotonic() - began, jnp.float32)
-        return Snapshot(state, best, jnp.asarray(collapsed, jnp.int32), seconds)
+        # Clocks differ between processes, and a checkpoint's checksum must not.
+        seconds = hosts.as_the_first(time.monotonic() - began)
+        return Snapshot(
+            state,
+            best,
+            jnp.asarray(collapsed, jnp.int32),
+            jnp.asarray(seconds, jnp.float32),
+        )
 
     with log, watcher.watching(folder, step, recipe.num_steps, valid.data.mechanism.actions):
         while step < recipe.num_steps and not 0 < recipe.stop_after_collapses <= collapsed:
