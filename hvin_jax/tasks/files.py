@@ -19,6 +19,8 @@ documents:
 Orientations are N, E, W, S (one, without meaning, in NEWS and Moore). Actions: diffdrive forward,
 turn right, turn left; NEWS N, E, W, S; Moore N, E, W, S, NE, NW, SE, SW.
 
+Labels, sets and path lengths are compared with the mazes' shortest paths when a file is read.
+
 The **interchange** format is that of the baseline code, see `hvin_jax.tasks.interchange`.
 """
 

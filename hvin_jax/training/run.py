@@ -177,6 +177,12 @@ def _fit(
     state, best, collapsed = snapshot.state, snapshot.best, int(snapshot.collapsed)
     step = int(state.step)
     watcher.say(devices.describe(recipe.batch_size))
+    before = workdir.devices_before(folder, step)
+    if before not in (None, jax.device_count()):
+        watcher.say(
+            f"{before} devices until here, {jax.device_count()} from here on: sums round "
+            "differently, so the outcome is not bit by bit that of an undisturbed run"
+        )
 
     # What makes the steps.
     train_step = devices.split_train_step(
@@ -201,7 +207,7 @@ def _fit(
     log = workdir.MetricsLog(folder, resume_step=step)
     if hosts.is_first():
         commit = git_commit(pathlib.Path(__file__).parent)
-        workdir.note_sitting(folder, first_step=step, commit=commit)
+        workdir.note_sitting(folder, first_step=step, commit=commit, devices=jax.device_count())
         log.open()
     began = time.monotonic() - float(snapshot.seconds)
     saved_at = time.monotonic()
