@@ -27,8 +27,9 @@ RESULT_SCHEMA = {
     "version": "1, the version of this schema",
     "name": "of the configuration",
     "config": "the whole configuration",
-    "sittings": "list of {first_step, commit}: the git commit of the code that made the steps from "
-    "there on, -dirty if it had changes, null outside of a repository",
+    "sittings": "list of {first_step, commit, devices}: the git commit of the code that made the "
+    "steps from there on, -dirty if it had changes, null outside of a repository; on how many "
+    "devices, which earlier versions did not note",
     "versions": "of Python, hvin_jax and the packages it stands on",
     "device": "kind and number of devices",
     "num_params": "number of parameters of the model",
@@ -185,10 +186,19 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, Any]]:
     return _read_lines(folder / "metrics.jsonl")
 
 
-def note_sitting(folder: pathlib.Path, *, first_step: int, commit: str | None) -> None:
+def note_sitting(
+    folder: pathlib.Path, *, first_step: int, commit: str | None, devices: int
+) -> None:
     """Notes that a process has taken up the run."""
+    sitting = {"first_step": first_step, "commit": commit, "devices": devices}
     with (folder / "sittings.jsonl").open("a") as file:
-        file.write(json.dumps({"first_step": first_step, "commit": commit}) + "\n")
+        file.write(json.dumps(sitting) + "\n")
+
+
+def devices_before(folder: pathlib.Path, step: int) -> int | None:
+    """On how many devices the state after a step was made; None if that is not known."""
+    made = [x for x in read_sittings(folder) if x.get("first_step", step) < step]
+    return made[-1].get("devices") if made else None
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any]:

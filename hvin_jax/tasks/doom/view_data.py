@@ -1,7 +1,7 @@
 """Data sets of mazes and their views: a folder that grows shard by shard.
 
     mazes.npz         the mazes with their goals and labels, see `hvin_jax.tasks.files`
-    views.json        what this is, and the shards that are complete, with their checksums
+    views.json        what this is, and the shards that are complete; checksums of them and itself
     views-00000.npz   the views of the first mazes, and so on
 
 The mazes are numbered through: first those to train on, then valid, then test. A shard has
@@ -139,7 +139,7 @@ def _make(
         parts.append(tables.add(maze))
         if len(parts) == what["shard"] or number == len(maps):
             shards.append(_write_shard(folder, len(shards), parts))
-            write_json(folder / MANIFEST, {**what, "total": len(maps), "shards": shards})
+            _write_manifest(folder, {**what, "total": len(maps), "shards": shards})
             parts = []
         if progress is not None:
             progress(1)
@@ -196,7 +196,7 @@ def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
                 f"{folder} holds {', '.join(others[:3])} but no {MANIFEST}, so it is not a folder "
                 "of views; choose another one"
             )
-        write_json(folder / MANIFEST, {**what, "shards": []})
+        _write_manifest(folder, {**what, "shards": []})
         return []
     there = _read_manifest(folder)
     for key, value in json.loads(json.dumps(what)).items():
@@ -205,6 +205,15 @@ def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
                 f"{folder} was made with {key} {there.get(key)}, not {value}; choose another folder"
             )
     return there["shards"]
+
+
+def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
+    write_json(folder / MANIFEST, {**manifest, "sha256": _manifest_checksum(manifest)})
+
+
+def _manifest_checksum(manifest: dict[str, Any]) -> str:
+    others = {key: x for key, x in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
@@ -221,6 +230,9 @@ def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
                 f"it is {manifest['format']} version {manifest['version']}, this hvin_jax reads "
                 f"{FORMAT} version {VERSION}"
             )
+        # Earlier versions had none.
+        if manifest.get("sha256") not in (None, _manifest_checksum(manifest)):
+            raise ValueError("its checksum is wrong, so it is damaged or was changed")
     except (ValueError, KeyError, TypeError) as error:
         raise MazeFileError(f"{path} can't be used: {error}") from error
     return manifest
