@@ -2,11 +2,13 @@
 
 Parameters are one array each; nested names are joined by "/". In place of its own weights a folder
 may use those of a folder beside it: then `"weights"` in its description is the name of that one.
+
+`"sha256"` in the description is a checksum of the weights and of all that it says but the card,
+which may be edited. Without it, as in earlier versions, nothing is compared.
 """
 
 import json
 import pathlib
-import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -14,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+from hvin_jax._digest import digest_of
 from hvin_jax._files import write_json
-from hvin_jax.tasks._npz import write_npz
+from hvin_jax.tasks._npz import NpzReader, write_npz
 
 VERSION = 1
 _WEIGHTS = "weights.npz"
@@ -38,8 +41,8 @@ def save_folder(
     folder.mkdir(parents=True, exist_ok=True)
     arrays = {name: np.asarray(x) for name, x in flat_params(params).items()}
     write_npz(folder / _WEIGHTS, arrays)
-    head = {"format": f"hvin_jax {kind}", "version": VERSION}
-    write_json(folder / f"{kind}.json", {**head, **content})
+    content = {"format": f"hvin_jax {kind}", "version": VERSION, **content}
+    write_json(folder / f"{kind}.json", {**content, "sha256": checksum(content, arrays)})
 
 
 def load_folder(
@@ -64,11 +67,25 @@ def load_folder(
             raise ValueError(
                 f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
             )
-        return make(content, _read_weights(_owner_of_weights(folder, content) / _WEIGHTS))
+        arrays = _read_weights(_owner_of_weights(folder, content) / _WEIGHTS)
+        if content.get("sha256") not in (None, checksum(content, arrays)):
+            raise ValueError(
+                f"its checksum is not that of {kind}.json and {_WEIGHTS}, so one of them is "
+                'damaged or was changed; if you changed it, remove the line "sha256"'
+            )
+        weights = {name: jnp.asarray(array) for name, array in arrays.items()}
+        return make(content, {"params": unflatten_dict(weights, sep="/")})
     except KeyError as error:
         raise ValueError(f"{folder} is not a sound {kind}: {error} is missing") from error
-    except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise ValueError(f"{folder} is not a sound {kind}: {error}") from error
+
+
+def checksum(content: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """What `"sha256"` of a description has to be, given its weights."""
+    compared = {key: x for key, x in content.items() if key not in ("card", "sha256")}
+    text = json.dumps(compared, sort_keys=True)
+    return digest_of({**arrays, "": np.frombuffer(text.encode(), np.uint8)})
 
 
 def flat_params(params: Any) -> dict[str, Any]:
@@ -86,7 +103,10 @@ def _owner_of_weights(folder: pathlib.Path, content: Mapping[str, Any]) -> pathl
     return folder.resolve().parent / name
 
 
-def _read_weights(path: pathlib.Path) -> dict[str, Any]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        weights = {name: jnp.asarray(arrays[name]) for name in arrays.files}
-    return {"params": unflatten_dict(weights, sep="/")}
+def _read_weights(path: pathlib.Path) -> dict[str, np.ndarray]:
+    with NpzReader(path) as reader:
+        arrays = {name: reader.read(name) for name in sorted(reader.names)}
+        for name, array in arrays.items():
+            if not np.isfinite(array).all():
+                raise reader.fail(name, "has values that are not finite")
+    return arrays

@@ -3,7 +3,7 @@
 A planner is a folder of two files:
 
     planner.json   what it is: mechanism, kind and settings of the model, and a card about its
-                   training (configuration, data, scores)
+                   training (configuration, data, scores), and a checksum
     weights.npz    its parameters, see `hvin_jax._saved`; a planner can use those of one beside it
 
 A run also writes `CARD.md` there, the card to read.

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import uuid
 
 # The tests compile much and compute little. Without the compiler's last optimisations they take
 # half as long, the random numbers above all; read when JAX first touches a device.
@@ -11,7 +12,7 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_opti
 # Programs are compiled once for all processes of a session, those that tests start included.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = (
     f"{tempfile.gettempdir()}/hvin_jax-tests-"
-    f"{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+    f"{os.environ.get('PYTEST_XDIST_TESTRUNUID', uuid.uuid4().hex)}"
 )
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 

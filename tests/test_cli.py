@@ -172,6 +172,12 @@ def test_mistakes_of_mazes(hvin, tmp_path, arguments, message):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_nothing_beside_the_file_is_touched(hvin, tmp_path):
+    (tmp_path / "a.npz.test").write_text("mine")
+    assert hvin("mazes", *SMALL, "--out=a.npz")[0] == 0
+    assert (tmp_path / "a.npz.test").read_text() == "mine"
+
+
 def test_a_full_disk(hvin, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

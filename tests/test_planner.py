@@ -1,17 +1,20 @@
 """Trained planners in use: as objects and from files."""
 
 import dataclasses
+import itertools
 import json
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flips import with_one_bit_flipped
 
 import hvin_jax
 from hvin_jax import Planner, load_planner, save_planner
 from hvin_jax import planner as planner_module
 from hvin_jax.models import make_model
+from hvin_jax.planner import SHIPPED, shipped_planners
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import UNREACHABLE
@@ -259,6 +262,7 @@ def test_written_and_read_again(tmp_path, kind, mechanism):
 def test_weights_of_a_planner_beside_it(tmp_path, planner):
     save_planner(tmp_path / "own", planner)
     description = json.loads((tmp_path / "own/planner.json").read_text())
+    del description["sha256"]  # as one does who changes the settings
     deeper = {**description["model"], "block_depth": 2}
     (tmp_path / "deeper").mkdir()
 
@@ -284,6 +288,7 @@ def test_planners_that_are_not_sound(tmp_path, planner):
         load_planner(tmp_path)
     save_planner(tmp_path / "p", planner)
     description = json.loads((tmp_path / "p/planner.json").read_text())
+    del description["sha256"]
     for change, message in (
         ({"version": 9}, "version 9"),
         ({"mechanism": "tank"}, "unknown mechanism 'tank'"),
@@ -294,8 +299,68 @@ def test_planners_that_are_not_sound(tmp_path, planner):
         (tmp_path / "p/planner.json").write_text(json.dumps({**description, **change}))
         with pytest.raises(ValueError, match=message):
             load_planner(tmp_path / "p")
-    (tmp_path / "p/planner.json").write_text(json.dumps(description))
+    save_planner(tmp_path / "p", planner)
     weights = tmp_path / "p/weights.npz"
     weights.write_bytes(weights.read_bytes()[:1000])
     with pytest.raises(ValueError, match="not a sound planner"):
         load_planner(tmp_path / "p")
+
+
+def _behaviour(planner):
+    """All that decides what a planner does, to the last bit."""
+    weights = [(x.dtype, np.asarray(x).tobytes()) for x in jax.tree.leaves(planner.params)]
+    return planner.settings, planner.mechanism.name, weights
+
+
+def _with_card(planner, params=None):
+    params = planner.params if params is None else params
+    return Planner(planner.settings, params, planner.mechanism, {"why": "a test"})
+
+
+def test_a_changed_bit_never_gives_another_planner(tmp_path, planner):
+    save_planner(tmp_path / "p", _with_card(planner))
+    refused = 0
+    files = [[tmp_path / "p/planner.json"], [tmp_path / "p/weights.npz"]]
+    for _ in itertools.chain(*(with_one_bit_flipped(x, 60) for x in files)):
+        try:
+            assert _behaviour(load_planner(tmp_path / "p")) == _behaviour(planner)
+        except ValueError:
+            refused += 1
+    assert refused > 90
+
+
+def test_the_checksum_of_a_planner(tmp_path, planner):
+    save_planner(tmp_path / "p", _with_card(planner))
+    path = tmp_path / "p/planner.json"
+    description = json.loads(path.read_text())
+    # The card may be edited, and earlier versions had no checksum.
+    path.write_text(json.dumps({**description, "card": {"why": "another reason"}}))
+    assert load_planner(tmp_path / "p").card == {"why": "another reason"}
+    deeper = {**description, "model": {**planner.settings, "block_depth": 6}}
+    path.write_text(json.dumps(deeper))
+    with pytest.raises(ValueError, match='if you changed it, remove the line "sha256"'):
+        load_planner(tmp_path / "p")
+    del deeper["sha256"]
+    path.write_text(json.dumps(deeper))
+    assert load_planner(tmp_path / "p").settings["block_depth"] == 6
+    # Weights that belong to another description, though they fit.
+    path.write_text(json.dumps(description))
+    other = _with_card(planner, jax.tree.map(lambda x: x + 1, planner.params))
+    save_planner(tmp_path / "other", other)
+    (tmp_path / "other/weights.npz").rename(tmp_path / "p/weights.npz")
+    with pytest.raises(ValueError, match=r"its checksum is not that of planner.json and weights"):
+        load_planner(tmp_path / "p")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite(tmp_path, planner, value):
+    params = jax.tree.map(lambda x: np.full_like(x, value), planner.params)
+    save_planner(tmp_path, _with_card(planner, params))
+    with pytest.raises(ValueError, match=r"weights.npz: array \w+ has values that are not finite"):
+        load_planner(tmp_path)
+
+
+@pytest.mark.parametrize("name", shipped_planners())
+def test_shipped_planners_have_their_checksum(name):
+    assert len(json.loads((SHIPPED / name / "planner.json").read_text())["sha256"]) == 64
+    load_planner(name)

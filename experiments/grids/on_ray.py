@@ -19,7 +19,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +38,7 @@ from experiments.grids.jobs import ELSEWHERE, FINISHED, Job
 from experiments.grids.scratch import TUNE_PREFIX, scratch
 from experiments.grids.trials_table import Row, TrialsTable
 from experiments.launch.exits import BUSY, INTERRUPTED, STOPPED
+from hvin_jax._private import private_folder
 from hvin_jax.training.devices import even_number
 from hvin_jax.training.workdir import read_metrics
 
@@ -236,7 +236,8 @@ def _ray(options: Options) -> Iterator[None]:
         with contextlib.closing(_Connection()):
             yield
         return
-    with scratch(pathlib.Path(tempfile.gettempdir()), "hvin-ray-") as folder:
+    # Ray opens its folder to everybody, but what is around it stays closed.
+    with scratch(private_folder(), "ray-") as folder:
         ray.init(
             address="local",
             include_dashboard=False,

@@ -3,10 +3,12 @@
 import contextlib
 import pathlib
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
 
+from hvin_jax._private import is_own
 from hvin_jax.training.workdir import is_locked, locked
 
 # What the folder of Tune is called, beside the runs, where all nodes of a cluster see it.
@@ -33,5 +35,6 @@ def clear_abandoned(parent: pathlib.Path, prefix: str) -> None:
     """Removes the folders of sweeps that were killed."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
-            if (folder / ".lock").exists() and not is_locked(folder):
+            own = is_own(folder, stat.S_ISDIR) and is_own(folder / ".lock", stat.S_ISREG)
+            if own and not is_locked(folder):
                 shutil.rmtree(folder)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hvin_jax._files import atomic_write
+from hvin_jax._files import check_writable
 from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.files import save_mazes
@@ -144,9 +144,7 @@ def _check_writable(path: str) -> None:
     if os.path.isdir(path):
         raise ValueError(f"{path} is a folder; give the name of a file")
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(f"{path}.test"):
-        pass
-    os.unlink(f"{path}.test")
+    check_writable(path)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,11 @@
-"""`.npz` files written in one piece or not at all, and read with errors that name the array."""
+"""`.npz` files written in one piece or not at all, and read with errors that name the array.
+
+Each array has a checksum, the CRC-32 of its zip member, which reading compares.
+"""
 
 import os
 import pathlib
 import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ from hvin_jax._files import atomic_write
 
 
 class MazeFileError(ValueError):
-    """A file of mazes that can't be used; the message says which array and why."""
+    """A file of arrays that can't be used; the message says which array and why."""
 
 
 class ArraySource(NamedTuple):
@@ -64,13 +66,14 @@ class NpzReader:
         self.path = pathlib.Path(path)
         if not self.path.is_file():
             raise MazeFileError(f"{path}: there is no such file")
-        if not zipfile.is_zipfile(self.path):
+        try:
+            self._archive = zipfile.ZipFile(self.path)
+        except Exception as error:  # whatever a damaged file makes the reader raise
             raise MazeFileError(
-                f"{path}: this is not a complete .npz file; it may have been cut short or be "
-                "something else"
-            )
-        self._archive = np.load(self.path, allow_pickle=False)
-        self.names = frozenset(self._archive.files)
+                f"{path}: this is not a complete .npz file; it may have been cut short, be damaged "
+                f"or be something else ({error})"
+            ) from error
+        self.names = frozenset(name.removesuffix(".npy") for name in self._archive.namelist())
 
     def __enter__(self) -> "NpzReader":
         return self
@@ -87,6 +90,10 @@ class NpzReader:
         if name not in self.names:
             raise self.fail(name, f"is missing; the file has {', '.join(sorted(self.names))}")
         try:
-            return self._archive[name]
-        except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as error:
+            with self._archive.open(f"{name}.npy") as member:
+                array = np.lib.format.read_array(member, allow_pickle=False)
+                if member.read(1):  # at the end, the checksum of the array is compared
+                    raise ValueError("there is more than its header says")
+        except Exception as error:  # whatever a damaged file makes the reader raise
             raise self.fail(name, f"is damaged ({error})") from error
+        return array

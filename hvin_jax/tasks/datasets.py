@@ -13,6 +13,8 @@ import contextlib
 import functools
 import itertools
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
@@ -108,7 +110,7 @@ def _in_order(make: Callable[[int], MazeData], *, workers: int) -> Generator[Maz
         return
     # Not forked: a process in which JAX has started threads can't be forked safely.
     context = multiprocessing.get_context("spawn")
-    pool = concurrent.futures.ProcessPoolExecutor(workers, mp_context=context)
+    pool = concurrent.futures.ProcessPoolExecutor(workers, context, _end_with_parent)
     try:
         ahead = collections.deque(pool.submit(make, number) for number in range(2 * workers))
         for number in itertools.count(2 * workers):
@@ -116,6 +118,18 @@ def _in_order(make: Callable[[int], MazeData], *, workers: int) -> Generator[Maz
             ahead.append(pool.submit(make, number))
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Lets a worker end when its parent is killed; by itself it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _distinct(

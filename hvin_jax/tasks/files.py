@@ -19,6 +19,8 @@ documents:
 Orientations are N, E, W, S (one, without meaning, in NEWS and Moore). Actions: diffdrive forward,
 turn right, turn left; NEWS N, E, W, S; Moore N, E, W, S, NE, NW, SE, SW.
 
+Labels, sets and path lengths are compared with the mazes' shortest paths when a file is read.
+
 The **interchange** format is that of the baseline code, see `hvin_jax.tasks.interchange`.
 """
 
@@ -28,8 +30,9 @@ import numpy as np
 
 from hvin_jax.tasks import interchange
 from hvin_jax.tasks._npz import NpzReader, write_npz
-from hvin_jax.tasks.maze_data import ARRAYS, SPLITS, UNREACHABLE, MazeData, MazeSplits, find_fault
+from hvin_jax.tasks.maze_data import ARRAYS, SPLITS, MazeData, MazeSplits, find_fault
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism
+from hvin_jax.tasks.shortest_paths import count_states, shortest_paths, wrong_labels
 
 FORMAT = "hvin_jax mazes"
 VERSION = 1
@@ -144,22 +147,14 @@ def _load_split(reader: NpzReader, split: str, mechanism: Mechanism) -> MazeData
 
 
 def _fault(data: MazeData) -> tuple[str, str] | None:
-    """The first array with impossible values and the reason; None if all is well."""
-    num_actions = data.mechanism.num_actions
+    """The first array that is not as it should be and the reason; None if all is well."""
     fault = find_fault(data.maze, data.goal, num_orientations=data.mechanism.num_orientations)
-    if fault or not len(data):
+    if fault:
         return fault
-    if data.label.max() >= num_actions:
-        return "label", f"has action {data.label.max()}, but there are only {num_actions}"
-    if data.optimal.min() == 0 or data.optimal.max() >= 2**num_actions:
-        return "optimal", f"has a set that is empty or not of {num_actions} actions"
-    if not (data.optimal >> data.label & 1).all():
-        return "label", "has an action that is not in the set of optimal actions"
-    row, column, orientation = data.goal.T
-    if (data.spl[np.arange(len(data)), row, column, orientation] != 0).any() or (
-        np.count_nonzero(data.spl) != data.spl.size - len(data)
-    ):
-        return "spl", "is not 0 at the goals and at them alone"
-    if (data.spl[data.maze == 0] != UNREACHABLE).any():
-        return "spl", f"is not {UNREACHABLE} (no path) at all wall cells"
+    spl, optimal = shortest_paths(data.maze, data.goal, mechanism=data.mechanism)
+    for name, found, right in (("spl", data.spl, spl), ("optimal", data.optimal, optimal)):
+        if (wrong := found != right).any():
+            return name, f"is not what the mazes' shortest paths give in {count_states(wrong)}"
+    if (wrong := wrong_labels(data.label, optimal)).any():
+        return "label", f"is not an optimal action in {count_states(wrong)}"
     return None

@@ -20,7 +20,7 @@ import numpy as np
 from hvin_jax.tasks._npz import ArraySource, NpzReader, write_npz
 from hvin_jax.tasks.maze_data import SPLITS, MazeData, MazeSplits
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism
-from hvin_jax.tasks.shortest_paths import shortest_paths
+from hvin_jax.tasks.shortest_paths import count_states, shortest_paths, wrong_labels
 
 # Mazes that are converted at once: in float64 a whole data set takes gigabytes.
 BLOCK = 512
@@ -167,13 +167,10 @@ def _label(
         label[block] = policies[block].argmax(axis=1).transpose(0, 2, 3, 1)
     maze = maze.astype(np.uint8)
     spl, optimal = shortest_paths(maze, goal, mechanism=mechanism)
-    wrong_label = (optimal >> label & 1) == 0
-    if wrong_label.any():
-        index, *state = (int(i) for i in np.argwhere(wrong_label)[0])
+    if (wrong := wrong_labels(label, optimal)).any():
         raise reader.fail(
             names[2],
-            f"has {np.count_nonzero(wrong_label)} states whose action is not optimal in "
-            f"{mechanism.name}, the first in maze {index} at row, column, orientation {state}",
+            f"has an action that is not optimal in {mechanism.name} in {count_states(wrong)}",
         )
     return MazeData(
         mechanism=mechanism, maze=maze, goal=goal, label=label, optimal=optimal, spl=spl

@@ -194,6 +194,19 @@ def _draw_table(num_actions: int) -> np.ndarray:
     return table
 
 
+def wrong_labels(label: np.ndarray, optimal: np.ndarray) -> np.ndarray:
+    """Where a label, uint8 `[...]`, is none of the optimal actions, uint8 bit sets `[...]`."""
+    return (optimal >> label & 1) == 0
+
+
+def count_states(wrong: np.ndarray) -> str:
+    """How many states a mask `[n, H, W, O]` has, in words, and which is the first."""
+    maze, *state = np.argwhere(wrong)[0].tolist()
+    count = np.count_nonzero(wrong)
+    which = "one state," if count == 1 else f"{count} states, the first"
+    return f"{which} in maze {maze} at row, column, orientation {state}"
+
+
 def label_mazes(
     maze: np.ndarray, goal: np.ndarray, rng: np.random.Generator, *, mechanism: Mechanism
 ) -> MazeData:

@@ -24,6 +24,7 @@ START_SECONDS, SHUTDOWN_SECONDS = 120, 15
 PATIENCE_SECONDS = 24 * 3600
 
 T = TypeVar("T")
+Said = TypeVar("Said", bool, float)
 
 
 class DisagreementError(ValueError):
@@ -99,11 +100,18 @@ def wait_for_all(name: str) -> None:
     ocp.multihost.sync_global_processes(name, timeout=PATIENCE_SECONDS)
 
 
-def as_the_first(flag: bool) -> bool:
+def as_the_first(said: Said) -> Said:
     """What the first process says, in all of them."""
     if jax.process_count() == 1:
+        return said
+    return type(said)(multihost_utils.broadcast_one_to_all(np.asarray(said)))
+
+
+def all_say(flag: bool) -> bool:
+    """Whether all processes say yes, in all of them."""
+    if jax.process_count() == 1:
         return flag
-    return bool(multihost_utils.broadcast_one_to_all(np.asarray(flag)))
+    return bool(multihost_utils.process_allgather(np.asarray(flag)).all())
 
 
 def check_agreement(**things: Any) -> None:

@@ -177,6 +177,12 @@ def _fit(
     state, best, collapsed = snapshot.state, snapshot.best, int(snapshot.collapsed)
     step = int(state.step)
     watcher.say(devices.describe(recipe.batch_size))
+    before = workdir.devices_before(folder, step)
+    if before not in (None, jax.device_count()):
+        watcher.say(
+            f"{before} devices until here, {jax.device_count()} from here on: sums round "
+            "differently, so the outcome is not bit by bit that of an undisturbed run"
+        )
 
     # What makes the steps.
     train_step = devices.split_train_step(
@@ -201,7 +207,7 @@ def _fit(
     log = workdir.MetricsLog(folder, resume_step=step)
     if hosts.is_first():
         commit = git_commit(pathlib.Path(__file__).parent)
-        workdir.note_sitting(folder, first_step=step, commit=commit)
+        workdir.note_sitting(folder, first_step=step, commit=commit, devices=jax.device_count())
         log.open()
     began = time.monotonic() - float(snapshot.seconds)
     saved_at = time.monotonic()
@@ -231,8 +237,14 @@ def _fit(
             watcher.on_step(step, metrics)
 
     def take_snapshot() -> Snapshot:
-        seconds = jnp.asarray(time.monotonic() - began, jnp.float32)
-        return Snapshot(state, best, jnp.asarray(collapsed, jnp.int32), seconds)
+        # Clocks differ between processes, and a checkpoint's checksum must not.
+        seconds = hosts.as_the_first(time.monotonic() - began)
+        return Snapshot(
+            state,
+            best,
+            jnp.asarray(collapsed, jnp.int32),
+            jnp.asarray(seconds, jnp.float32),
+        )
 
     with log, watcher.watching(folder, step, recipe.num_steps, valid.data.mechanism.actions):
         while step < recipe.num_steps and not 0 < recipe.stop_after_collapses <= collapsed:

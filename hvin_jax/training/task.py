@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ import jax
 import numpy as np
 import optax
 
+from hvin_jax._digest import digest_of
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import Scores
 from hvin_jax.training import batches, devices
@@ -90,11 +90,7 @@ class Task:
 
     def fingerprint(self) -> str:
         """A digest of the training data, by which the folder of a run knows them again."""
-        digest = hashlib.sha256()
-        for name, array in sorted(self.train.items()):
-            digest.update(f"{name} {array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()[:16]
+        return digest_of(self.train)[:16]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,21 +14,22 @@ What is in it:
 """
 
 import contextlib
-import fcntl
 import json
 import pathlib
 import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, TextIO
 
-from hvin_jax._files import atomic_write, write_json
+from hvin_jax._files import atomic_write, is_unfinished, write_json
+from hvin_jax._locks import held, is_held
 
 RESULT_SCHEMA = {
     "version": "1, the version of this schema",
     "name": "of the configuration",
     "config": "the whole configuration",
-    "sittings": "list of {first_step, commit}: the git commit of the code that made the steps from "
-    "there on, -dirty if it had changes, null outside of a repository",
+    "sittings": "list of {first_step, commit, devices}: the git commit of the code that made the "
+    "steps from there on, -dirty if it had changes, null outside of a repository; on how many "
+    "devices, which earlier versions did not note",
     "versions": "of Python, hvin_jax and the packages it stands on",
     "device": "kind and number of devices",
     "num_params": "number of parameters of the model",
@@ -70,9 +71,9 @@ def locked(folder: pathlib.Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise WorkdirError(f"{folder} is a file, expected a folder for the run") from error
-    with open(folder / ".lock", "w") as file:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(held(folder / ".lock"))
         except BlockingIOError as error:
             raise WorkdirBusy(f"another process is working in {folder}") from error
         yield
@@ -80,14 +81,7 @@ def locked(folder: pathlib.Path) -> Iterator[None]:
 
 def is_locked(folder: pathlib.Path) -> bool:
     """Whether a process is working in a folder."""
-    try:
-        with open(folder / ".lock") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return False
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
+    return is_held(folder / ".lock")
 
 
 def check_owner(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
@@ -98,7 +92,8 @@ def check_owner(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
     """
     path = folder / "config.json"
     if not path.exists():
-        if strangers := [x.name for x in folder.iterdir() if x.name != ".lock"]:
+        names = [x.name for x in folder.iterdir() if x.name != ".lock"]
+        if strangers := [name for name in names if not is_unfinished(name)]:
             raise WorkdirError(
                 f"{folder} holds {', '.join(sorted(strangers)[:3])} but no config.json, so it is "
                 "not the folder of a run; choose another one"
@@ -147,8 +142,11 @@ def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
         raise WorkdirError(f"can't start from {source}: its checkpoints are gone")
     for name in ("metrics.jsonl", "sittings.jsonl"):
         shutil.copy(source / name, folder)
-    shutil.copytree(source / "checkpoints", folder / "checkpoints.part", dirs_exist_ok=True)
-    (folder / "checkpoints.part").rename(folder / "checkpoints")
+    part = folder / "checkpoints.part"
+    if part.exists():  # of a process that was killed as it copied
+        shutil.rmtree(part)
+    shutil.copytree(source / "checkpoints", part)
+    part.rename(folder / "checkpoints")
 
 
 class MetricsLog:
@@ -188,10 +186,19 @@ def read_metrics(folder: pathlib.Path) -> list[dict[str, Any]]:
     return _read_lines(folder / "metrics.jsonl")
 
 
-def note_sitting(folder: pathlib.Path, *, first_step: int, commit: str | None) -> None:
+def note_sitting(
+    folder: pathlib.Path, *, first_step: int, commit: str | None, devices: int
+) -> None:
     """Notes that a process has taken up the run."""
+    sitting = {"first_step": first_step, "commit": commit, "devices": devices}
     with (folder / "sittings.jsonl").open("a") as file:
-        file.write(json.dumps({"first_step": first_step, "commit": commit}) + "\n")
+        file.write(json.dumps(sitting) + "\n")
+
+
+def devices_before(folder: pathlib.Path, step: int) -> int | None:
+    """On how many devices the state after a step was made; None if that is not known."""
+    made = [x for x in read_sittings(folder) if x.get("first_step", step) < step]
+    return made[-1].get("devices") if made else None
 
 
 def read_result(folder: pathlib.Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """One engine: poses, what it sees, and that it leaves nothing behind. With the real engine."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from doom_helpers import free_distance, small_levels
 from hvin_jax.tasks.doom import MissingExtraError, _orphans
 from hvin_jax.tasks.doom._compaction import Tables, compact, expand
 from hvin_jax.tasks.doom.camera import DIRECTIONS, maze_views, shrink
-from hvin_jax.tasks.doom.engine import Engine, EngineError, Pose, check_pose
+from hvin_jax.tasks.doom.engine import Engine, EngineError, Pose, check_pose, load_vizdoom
 from hvin_jax.tasks.doom.levels import ANGLES, cell_centre, draw_looks
 
 SHARED_MEMORY = pathlib.Path("/dev/shm")
@@ -216,6 +217,39 @@ def test_orphans_are_cleared(levels, tmp_path, monkeypatch):
     assert not any(path.exists() for path in memory)
 
 
+@pytest.mark.engine
+def test_the_memory_is_known_as_soon_as_it_is_there(levels, monkeypatch, tmp_path):
+    """Or whoever is killed as the engine starts would leave it for ever."""
+    _, wad, names = levels
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    vizdoom = load_vizdoom()
+    known = []
+
+    class Game(vizdoom.DoomGame):
+        def init(self):
+            super().init()
+            known.extend(tmp_path.glob("hvin-*/doom-*/instance"))
+
+    monkeypatch.setattr(vizdoom, "DoomGame", Game)
+    with Engine(wad, first_map=names[0]) as engine:
+        assert known == [engine.folder / "instance"]
+
+
+def test_engines_do_not_race_for_their_folder(levels, monkeypatch, tmp_path):
+    """One that finds it missing, and then there, dies."""
+    _, wad, names = levels
+    monkeypatch.chdir(tmp_path)
+    vizdoom = load_vizdoom()
+
+    class Game(vizdoom.DoomGame):
+        def init(self):
+            assert (tmp_path / "_vizdoom").is_dir()
+
+    monkeypatch.setattr(vizdoom, "DoomGame", Game)
+    for _ in range(2):
+        Engine(wad, first_map=names[0]).close()
+
+
 def test_missing_extra(monkeypatch, levels):
     _, wad, names = levels
     monkeypatch.setitem(sys.modules, "vizdoom", None)
@@ -230,5 +264,10 @@ def test_bad_input(levels):
     _, wad, names = levels
     with pytest.raises(EngineError, match="no such file"):
         Engine("gone.wad", first_map=names[0])
+    long = wad.parent.joinpath(*["x" * 100] * 3, "levels.wad")
+    long.parent.mkdir(parents=True)
+    shutil.copy(wad, long)
+    with pytest.raises(EngineError, match=r"levels.wad: the path has \d+ bytes, the engine takes"):
+        Engine(long, first_map=names[0])
     with pytest.raises(ValueError, match="no resolution 1×1"):
         Engine(wad, first_map=names[0], resolution=(1, 1))

@@ -127,6 +127,38 @@ def test_a_run_whose_checkpoints_are_gone_is_not_gone_on_from(tmp_path):
         start_from(longer, shorter)
 
 
+def test_what_a_killed_process_began_is_begun_anew(tmp_path):
+    """A half-written config.json does not make a folder strange, and checkpoints are not mixed."""
+    shorter, longer = tmp_path / "shorter", tmp_path / "longer"
+    for folder, steps in ((shorter, 10), (longer, 20)):
+        config = {"train": {"num_steps": steps}, "optimizer": {"schedule": "constant"}}
+        folder.mkdir()
+        (folder / ".config.json.01234567-999999999-1-01234567.part").touch()
+        check_owner(folder, config)
+        claim(folder, config)
+        for name in ("metrics.jsonl", "sittings.jsonl"):
+            (folder / name).touch()
+    (shorter / "checkpoints/10").mkdir(parents=True)
+    (longer / "checkpoints.part/5").mkdir(parents=True)
+    start_from(longer, shorter)
+    assert [path.name for path in (longer / "checkpoints").iterdir()] == ["10"]
+
+
+def test_checkpoints_are_not_copied_through_a_link(tmp_path):
+    shorter, longer, victim = (tmp_path / name for name in ("shorter", "longer", "victim"))
+    for folder in (shorter, longer):
+        folder.mkdir()
+        claim(folder, {"optimizer": {"schedule": "constant"}})
+        for name in ("metrics.jsonl", "sittings.jsonl"):
+            (folder / name).touch()
+    (shorter / "checkpoints/10").mkdir(parents=True)
+    victim.mkdir()
+    (longer / "checkpoints.part").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link"):
+        start_from(longer, shorter)
+    assert not list(victim.iterdir())
+
+
 def test_two_processes_in_one_folder(place):
     arguments = (*TINY, "--workdir=twice")
     first = start("maze", *arguments, folder=place)

@@ -14,10 +14,11 @@ from loopback import ISOLATED, needs_isolation
 
 import experiments
 from experiments.configs.base import base_config
-from experiments.grids import Sweep, jobs_of
+from experiments.grids import Sweep, jobs_of, on_ray
 from experiments.grids.estimate import duration, estimate, operations
 from experiments.grids.on_ray import Options, check_reachable, check_room
 from experiments.grids.running import Share, run_side_by_side
+from experiments.grids.scratch import clear_abandoned
 from experiments.grids.studies import study_jobs
 from experiments.grids.trials_table import Row, TrialsTable
 from experiments.sweeps import tiny
@@ -132,6 +133,31 @@ def test_what_a_trial_gets():
 def test_no_cluster(address):
     with pytest.raises(ValueError, match=f"can't reach Ray at {address}, expected HOST:PORT"):
         check_reachable(address)
+
+
+def test_ray_works_where_nobody_else_can(tmp_path, monkeypatch):
+    """It makes its folder one that everybody can write to."""
+    used = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(on_ray.ray, "init", lambda **settings: used.append(settings["_temp_dir"]))
+    monkeypatch.setattr(on_ray.ray, "cluster_resources", lambda: {"CPU": 1})
+    with on_ray._ray(Options(data_dir=tmp_path)):
+        around = pathlib.Path(used[0]).parent
+        assert around.stat().st_mode & 0o777 == 0o700
+        assert around.parent == tmp_path
+    assert not list(around.iterdir())
+
+
+def test_only_what_is_ours_is_cleared(tmp_path):
+    for name in ("left", "link", "foreign"):
+        (tmp_path / f".tune-{name}").mkdir()
+    (tmp_path / ".tune-left/.lock").touch()
+    (tmp_path / ".tune-link/.lock").symlink_to(tmp_path / ".tune-left/.lock")
+    if os.geteuid() == 0:  # only root can give files away
+        (tmp_path / ".tune-foreign/.lock").touch()
+        os.chown(tmp_path / ".tune-foreign", 12345, 12345)
+    clear_abandoned(tmp_path, ".tune-")
+    assert {path.name for path in tmp_path.iterdir()} == {".tune-link", ".tune-foreign"}
 
 
 def test_table_says_what_changes(capsys):

@@ -1,5 +1,6 @@
 """From views to maps: the model, its batches, and what learns from what."""
 
+import contextlib
 import dataclasses
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flips import with_one_bit_flipped
 
 from hvin_jax import Planner, visual_planner
 from hvin_jax.models import VIN, PlannerOutput
@@ -217,6 +219,14 @@ def test_save_and_load(model, params, tmp_path):
     found, weights = load_perception(tmp_path)
     assert make_perception(found) == model.perception
     assert jax.tree.all(jax.tree.map(lambda x, y: (x == y).all(), weights, part))
+    found_again = 0
+    for _ in with_one_bit_flipped(list((tmp_path / "perception").iterdir()), 60):
+        with contextlib.suppress(ValueError):
+            found, weights = load_perception(tmp_path)
+            assert found == settings
+            assert jax.tree.all(jax.tree.map(lambda x, y: (x == y).all(), weights, part))
+            found_again += 1
+    assert found_again < 20
     (tmp_path / "perception" / "weights.npz").write_bytes(b"x")
     with pytest.raises(ValueError, match="not a sound perception"):
         load_perception(tmp_path)

@@ -3,6 +3,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from flips import with_one_bit_flipped
 
 from hvin_jax._files import atomic_write
 from hvin_jax.tasks._npz import MazeFileError
@@ -121,6 +122,20 @@ def _wall_under_goal(arrays):
     return {"test_maze": maze}
 
 
+def _longer_paths(arrays):
+    """Lengths that no single state gives away: 0 at the goals alone, and no path from walls."""
+    spl = arrays["valid_spl"].copy()
+    spl[(spl > 0) & (spl < 65535)] += 1
+    return {"valid_spl": spl}
+
+
+def _another_goal(arrays):
+    """The goal turned round: all arrays are sound, but those of another goal."""
+    goal = arrays["train_goal"].copy()
+    goal[0, 2] ^= 1
+    return {"train_goal": goal}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -148,13 +163,28 @@ def _wall_under_goal(arrays):
         (_edit("train_maze", (3, 1, 1), 7), "train_maze has values other than 0"),
         (_edit("valid_goal", (1, 0), 7), r"valid_goal of maze 1 is .* outside of \(7, 9, 4\)"),
         (_wall_under_goal, r"array test_goal of maze 2, \[.*\], is on a wall"),
-        (_edit("train_label", (0, 1, 1, 0), 3), "train_label has action 3, but there are only 3"),
-        (_edit("train_optimal", (0, 1, 1, 0), 0), "train_optimal has a set that is empty"),
-        (_edit("train_optimal", (0, 1, 1, 0), 8), "train_optimal has a set that is empty or not"),
-        (lambda a: {"test_label": 2 - a["test_label"]}, "test_label has an action that is not in"),
-        (_edit("test_spl", (0, 1, 1, 0), 0), "test_spl is not 0 at the goals and at them alone"),
-        (lambda a: {"test_spl": a["test_spl"] | 1}, "test_spl is not 0 at the goals"),
-        (_edit("test_spl", (0, 0, 0, 0), 5), r"test_spl is not 65535 \(no path\) at all wall"),
+        (
+            _edit("train_label", (5, 1, 1, 0), 3),
+            r"train_label is not an optimal action in one state, in maze 5 at row, "
+            r"column, orientation \[1, 1, 0\]",
+        ),
+        (lambda a: {"test_label": 2 - a["test_label"]}, "test_label is not an optimal action in"),
+        *(
+            (
+                _edit("train_optimal", (0, 1, 1, 0), value),
+                "train_optimal is not what the mazes' shortest paths give in one state",
+            )
+            for value in (0, 8, 255)
+        ),
+        *(
+            (
+                _edit("test_spl", (2, 0, 0, 3), value),
+                r"test_spl is not what .* give in one state, in maze 2 at .* \[0, 0, 3\]",
+            )
+            for value in (0, 5, 65534)
+        ),
+        (_longer_paths, "valid_spl is not what the mazes' shortest paths give in"),
+        (_another_goal, "train_spl is not what the mazes' shortest paths give in"),
     ],
 )
 def test_bad_compact_files_are_explained(tmp_path, mazes, change, message):
@@ -199,7 +229,7 @@ def _two_goals(arrays):
         (lambda a: {"arr_8": 0 * a["arr_8"]}, "arr_8 has states with no action or several"),
         (
             lambda a: {"arr_2": a["arr_2"][:, ::-1]},
-            "arr_2 has .* whose action is not optimal in di",
+            "arr_2 has an action that is not optimal in diffdrive in .* states, the first in maze",
         ),
     ],
 )
@@ -239,6 +269,24 @@ def test_a_flipped_bit_is_noticed(tmp_path, mazes):
     path.write_bytes(content)
     with pytest.raises(MazeFileError, match="array valid_label is damaged"):
         load_mazes(path)
+
+
+@pytest.mark.parametrize("file_format", ["compact", "npz"])
+def test_a_changed_bit_never_gives_other_mazes(tmp_path, file_format):
+    """Headers and the directory of the file included."""
+    mazes = _make(size=(5, 6), counts=(6, 2, 2))
+    path = tmp_path / "mazes.npz"
+    save_mazes(path, mazes, file_format=file_format)
+    seed, refused = load_mazes(path).seed, 0
+    for _ in with_one_bit_flipped([path], 100):
+        try:
+            again = load_mazes(path)
+        except MazeFileError:
+            refused += 1
+        else:
+            _assert_equal(mazes, again)
+            assert again.seed == seed
+    assert refused > 50
 
 
 def test_nothing_is_left_of_a_write_that_fails(tmp_path):

@@ -14,7 +14,7 @@ from hvin_jax.models import GPPN, VIN
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
-from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics
+from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics, read_sittings
 
 RECIPE = training.Recipe(
     num_steps=60,
@@ -92,6 +92,30 @@ def test_stopped_and_resumed(whole, task, tmp_path):
         hvin_jax.load_planner(tmp_path / "run").params,
         hvin_jax.load_planner(folder).params,
     )
+
+
+def test_another_number_of_devices_is_said(task, tmp_path):
+    recipe = dataclasses.replace(RECIPE, num_steps=4, validate_every=4)
+
+    def said():
+        watcher = Stopping()
+        training.train(task, recipe, tmp_path, watcher=watcher, test=False)
+        return [line for line in watcher.said if "until here" in line]
+
+    assert said() == []
+    sittings = tmp_path / "sittings.jsonl"
+    (made,) = read_sittings(tmp_path)
+    assert made["devices"] == jax.device_count() == 8
+    assert said() == []
+    # Sittings that made no step do not count, and earlier versions noted no devices.
+    sittings.write_text(json.dumps({**made, "devices": 6}) + "\n" + json.dumps(made) + "\n")
+    assert said() == []
+    idle = {**made, "first_step": 4}
+    sittings.write_text(json.dumps({**made, "devices": 6}) + "\n" + json.dumps(idle) + "\n")
+    (line,) = said()
+    assert line.startswith("6 devices until here, 8 from here on: sums round differently")
+    sittings.write_text(json.dumps({"first_step": 0, "commit": "abc1234"}) + "\n")
+    assert said() == []
 
 
 @pytest.fixture

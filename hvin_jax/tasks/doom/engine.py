@@ -12,6 +12,8 @@ from hvin_jax.tasks.doom import _orphans
 
 # In the first 7 actions of an episode turns are ignored.
 _FIRST_TIC = 10
+# A path of the levels that is longer than 270 bytes crashes the engine, and Python with it.
+_PATH_LENGTH = 255
 
 
 class EngineError(RuntimeError):
@@ -66,6 +68,11 @@ class Engine:
         vizdoom = load_vizdoom()
         if not os.path.isfile(wad):
             raise EngineError(f"{os.fspath(wad)}: there is no such file of levels")
+        if (length := len(os.fsencode(wad))) > _PATH_LENGTH:
+            raise EngineError(
+                f"{os.fspath(wad)}: the path has {length} bytes, the engine takes {_PATH_LENGTH}; "
+                "choose a shorter one, by TMPDIR if it is a temporary file"
+            )
         self._errors = (
             vizdoom.ViZDoomErrorException,
             vizdoom.ViZDoomUnexpectedExitException,
@@ -83,7 +90,7 @@ class Engine:
         try:
             game.set_doom_scenario_path(os.fspath(wad))
             game.set_doom_map(first_map)
-            game.set_doom_config_path(str(self.folder / "engine.ini"))
+            game.set_doom_config_path(str(self.folder / _orphans.CONFIG))
             game.set_window_visible(False)
             game.set_mode(vizdoom.Mode.PLAYER)
             game.set_screen_resolution(size)
@@ -111,9 +118,11 @@ class Engine:
             game.set_episode_start_time(_FIRST_TIC)
             game.set_episode_timeout(0)
             game.set_seed(0)
-            with self._translated():
+            # The engine makes this itself, but dies if another one does so at the same moment.
+            with contextlib.suppress(OSError):
+                os.mkdir("_vizdoom")
+            with self._translated(), _orphans.remembering_instance(self.folder):
                 game.init()
-            _orphans.remember_instance(self.folder)
         except BaseException:
             self.close()
             raise

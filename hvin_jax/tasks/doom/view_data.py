@@ -1,7 +1,7 @@
 """Data sets of mazes and their views: a folder that grows shard by shard.
 
     mazes.npz         the mazes with their goals and labels, see `hvin_jax.tasks.files`
-    views.json        what this is, and the shards that are complete, with their checksums
+    views.json        what this is, and the shards that are complete; checksums of them and itself
     views-00000.npz   the views of the first mazes, and so on
 
 The mazes are numbered through: first those to train on, then valid, then test. A shard has
@@ -16,7 +16,6 @@ looks and the engine alone, not on the number of workers or on interruptions.
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -27,7 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from hvin_jax._files import write_json
+from hvin_jax._files import is_unfinished, write_json
+from hvin_jax._locks import held
+from hvin_jax._private import private_folder
 from hvin_jax.tasks._npz import MazeFileError, NpzReader, write_npz
 from hvin_jax.tasks.doom._compaction import COLUMN_SHAPE, COLUMNS, CompactViews, Tables, expand
 from hvin_jax.tasks.doom.engine import load_vizdoom
@@ -96,6 +97,7 @@ def make_view_data(
       progress: is called with the number of mazes whenever some are ready.
     """
     load_vizdoom()
+    private_folder()  # where engines will work: fails now rather than after the mazes are made
     folder = pathlib.Path(folder)
     what = {
         "format": FORMAT,
@@ -119,8 +121,6 @@ def _make(
     progress: Callable[[int], object] | None,
 ) -> None:
     shards = _claim(folder, what)
-    for unfinished in folder.glob(".*.part"):  # of a run that was killed as it wrote
-        unfinished.unlink()
     if not (folder / MAZES).exists():
         save_mazes(folder / MAZES, make_mazes())
     mazes = load_mazes(folder / MAZES)
@@ -139,7 +139,7 @@ def _make(
         parts.append(tables.add(maze))
         if len(parts) == what["shard"] or number == len(maps):
             shards.append(_write_shard(folder, len(shards), parts))
-            write_json(folder / MANIFEST, {**what, "total": len(maps), "shards": shards})
+            _write_manifest(folder, {**what, "total": len(maps), "shards": shards})
             parts = []
         if progress is not None:
             progress(1)
@@ -179,9 +179,9 @@ def load_view_data(folder: str | os.PathLike[str]) -> ViewData:
 @contextlib.contextmanager
 def _locked(folder: pathlib.Path) -> Iterator[None]:
     """Keeps other processes from making the same data set; one that is killed lets go of it."""
-    with open(folder / _LOCK, "w") as file:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stack.enter_context(held(folder / _LOCK))
         except BlockingIOError as error:
             raise MazeFileError(f"another process is making the views in {folder}") from error
         yield
@@ -190,12 +190,13 @@ def _locked(folder: pathlib.Path) -> Iterator[None]:
 def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
     """The complete shards of an earlier call with the same settings; an error for others."""
     if not (folder / MANIFEST).exists():
-        if others := sorted(path.name for path in folder.iterdir() if path.name != _LOCK):
+        names = sorted(path.name for path in folder.iterdir() if path.name != _LOCK)
+        if others := [name for name in names if not is_unfinished(name)]:
             raise MazeFileError(
                 f"{folder} holds {', '.join(others[:3])} but no {MANIFEST}, so it is not a folder "
                 "of views; choose another one"
             )
-        write_json(folder / MANIFEST, {**what, "shards": []})
+        _write_manifest(folder, {**what, "shards": []})
         return []
     there = _read_manifest(folder)
     for key, value in json.loads(json.dumps(what)).items():
@@ -204,6 +205,15 @@ def _claim(folder: pathlib.Path, what: dict[str, Any]) -> list[dict[str, Any]]:
                 f"{folder} was made with {key} {there.get(key)}, not {value}; choose another folder"
             )
     return there["shards"]
+
+
+def _write_manifest(folder: pathlib.Path, manifest: dict[str, Any]) -> None:
+    write_json(folder / MANIFEST, {**manifest, "sha256": _manifest_checksum(manifest)})
+
+
+def _manifest_checksum(manifest: dict[str, Any]) -> str:
+    others = {key: x for key, x in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()
 
 
 def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
@@ -220,6 +230,9 @@ def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
                 f"it is {manifest['format']} version {manifest['version']}, this hvin_jax reads "
                 f"{FORMAT} version {VERSION}"
             )
+        # Earlier versions had none.
+        if manifest.get("sha256") not in (None, _manifest_checksum(manifest)):
+            raise ValueError("its checksum is wrong, so it is damaged or was changed")
     except (ValueError, KeyError, TypeError) as error:
         raise MazeFileError(f"{path} can't be used: {error}") from error
     return manifest
