@@ -1,9 +1,12 @@
 """The latent MDP of DT-VIN: every state has kernels of its own, made from what it sees."""
 
+import itertools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from jax.tree_util import Partial
 
@@ -32,8 +35,11 @@ class DynamicKernels(LatentPlanner):
       normalise: "action": the weights of each action are probabilities; "state": those of all
         actions of a state together.
       head: what the policy sees: "q", the last Q of its state, or "window", the last values around.
-      apart: the standard deviation from which the biases of kernels start. With 0 all actions start
-        alike.
+      kernel_start: how the actions start to differ: "neighbours": each as a step to a place of its
+        own, the nearest first (other orientations of the cell, the four cells beside it, then the
+        diagonal ones); "random".
+      apart: how much: the log-odds of an action's own place against any other, or the standard
+        deviation of random ones. With 0 all actions start alike.
       reward_start: "goal": R starts at 2 for the goal and -0.1 elsewhere; "random".
       head_start: "identity": latent actions start as those of the task; "random".
     """
@@ -42,7 +48,8 @@ class DynamicKernels(LatentPlanner):
     kernel_size: int = 3
     normalise: str = "action"
     head: str = "q"
-    apart: float = 3.0
+    kernel_start: str = "neighbours"
+    apart: float = 4.0
     reward_start: str = "goal"
     head_start: str = "identity"
 
@@ -75,6 +82,7 @@ class DynamicKernels(LatentPlanner):
         checks.check_odd("kernel_size", self.kernel_size)
         for name, options in (
             ("head", ("q", "window")),
+            ("kernel_start", ("neighbours", "random")),
             ("reward_start", ("goal", "random")),
             ("head_start", ("identity", "random")),
         ):
@@ -91,7 +99,10 @@ class DynamicKernels(LatentPlanner):
         window, fan_in = (size, size, orientations, self._actions), 3 * 3 * observed.shape[-1]
         fan_out = (math.prod(window), orientations)
         weights = self.param("transition", uniform_fan_in(fan_in), (fan_in, *fan_out))
-        bias = self.param("transition_bias", nn.initializers.normal(self.apart), fan_out)
+        start = nn.initializers.normal(self.apart)
+        if self.kernel_start == "neighbours":
+            start = _steps_to_neighbours(window, self.apart)
+        bias = self.param("transition_bias", start, fan_out)
         logits = jnp.einsum("bhwc,cko->kbohw", windows(observed, 3), weights)
         logits = logits + bias[:, None, :, None, None]
         return logits.reshape(*window, *logits.shape[1:])
@@ -114,6 +125,34 @@ class DynamicKernels(LatentPlanner):
         identity = self.head_start == "identity" and self.head == "q"
         init = _identity if identity else uniform_fan_in(channels)
         return self.param("policy", init, (channels, self.num_orientations * self.num_actions))
+
+
+def _steps_to_neighbours(window: tuple[int, ...], height: float) -> nn.initializers.Initializer:
+    """Biases `[F·F·O·A, O]` by which each action of a state leads to a place of its own."""
+    size, _, orientations, actions = window
+    middle = size // 2
+
+    def init(key: jax.Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> jax.Array:
+        del key
+        bias = np.zeros((*window, orientations), np.float32)
+        for own in range(orientations):
+            places = [(middle, middle, p) for p in range(orientations) if p != own]
+            cells = itertools.product(range(size), range(size))
+            away = sorted(cells, key=lambda x: _nearness(x[0] - middle, x[1] - middle))
+            places += [(*cell, own) for cell in away[1:]]
+            for action in range(actions):
+                bias[(*places[action % len(places)], action, own)] = height
+        return jnp.asarray(bias.reshape(shape), dtype)
+
+    return init
+
+
+def _nearness(down: int, right: int) -> tuple[int, int]:
+    """Sorts the cells around one by distance, and those of one distance as mechanisms count them.
+
+    N, E, W, S, NE, NW, SE, SW.
+    """
+    return down**2 + right**2, 2 * down - right
 
 
 def _goal_reward(key: jax.Array, shape: tuple[int, int], dtype: jnp.dtype = jnp.float32):  # type: ignore[no-untyped-def]

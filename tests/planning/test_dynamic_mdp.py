@@ -1,0 +1,159 @@
+"""The latent MDP with kernels of each state's own: against plain loops and plain autodiff."""
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hvin_jax
+from hvin_jax.planning import DynamicConvMDP, FastMDP
+
+# (B, H, W, O, A, F): maps that are not square, orientations, larger windows, one cell.
+SHAPES = [(2, 4, 5, 1, 4, 3), (1, 3, 4, 4, 3, 3), (2, 5, 4, 1, 2, 5), (1, 1, 1, 2, 1, 3)]
+
+
+def random_parts(shape, seed=0):
+    """Reward and logits."""
+    b, h, w, o, a, f = shape
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(b, o, h, w)), 2 * rng.normal(size=(f, f, o, a, b, o, h, w))
+
+
+def plain_q(reward, kernel, value):
+    """All Q, place by place of the window."""
+    size, (height, width) = kernel.shape[0], reward.shape[2:]
+    margin = size // 2
+    around = ((0, 0), (0, 0), (margin, margin), (margin, margin))
+    future = jnp.pad(reward + value, around)
+    q = jnp.zeros((*reward.shape, kernel.shape[3]))
+    for i in range(size):
+        for j in range(size):
+            seen = future[:, :, i : i + height, j : j + width]
+            q = q + jnp.einsum("pabohw,bphw->bohwa", kernel[i, j], seen)
+    return q
+
+
+def plain_value_iteration(reward, logits, *, depth, every):
+    """The values after each `every` of `depth` layers."""
+    kernel = jax.nn.softmax(logits, axis=(0, 1, 2))
+    values = [jnp.zeros_like(reward)]
+    for _ in range(depth):
+        values.append(plain_q(reward, kernel, values[-1]).max(-1))
+    return jnp.stack(values[every::every])
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_members(shape):
+    reward, logits = random_parts(shape)
+    mdp = DynamicConvMDP.from_logits(reward, logits)
+    assert isinstance(mdp, FastMDP)
+    assert (mdp.num_actions, mdp.value_shape) == (shape[4], reward.shape)
+    value = np.random.default_rng(1).normal(size=reward.shape)
+    q = plain_q(reward, mdp.kernel, value)
+    best, action = mdp.greedy(value)
+    chex.assert_trees_all_close((mdp.q(value), best), (q, q.max(-1)), rtol=1e-12)
+    np.testing.assert_array_equal(action, q.argmax(-1))
+    last = jnp.full(reward.shape, shape[4] - 1)
+    chex.assert_trees_all_close(mdp.q_of(value, last), q[..., -1], rtol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("keep_every", [None, 1, 3, 7, 20])
+@pytest.mark.parametrize("shape", SHAPES[:2])
+def test_value_iteration_and_its_gradient(shape, keep_every):
+    """Whatever is kept for the gradient, and whether or not it divides the depth."""
+    depth, every = 7, keep_every or 1
+    args = random_parts(shape)
+    kept = depth // every
+    weights = np.random.default_rng(2).normal(size=(kept + 1, *args[0].shape))
+
+    def loss(plan, args):
+        values, last = plan(*args)
+        return jnp.sum(weights[:-1] * values) + jnp.sum(weights[-1] * last)
+
+    def ours(reward, logits):
+        mdp = DynamicConvMDP.from_logits(reward, logits)
+        output = hvin_jax.value_iteration(
+            mdp, num_iterations=depth, keep_every=keep_every, return_values=True
+        )
+        return output.values, output.value
+
+    def plain(*args):
+        values = plain_value_iteration(*args, depth=depth, every=1)
+        return values[every - 1 :: every][:kept], values[-1]
+
+    both = (jax.jit(jax.value_and_grad(partial(loss, plan)))(args) for plan in (ours, plain))
+    chex.assert_trees_all_close(*both, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("shape", SHAPES[:2])
+def test_highway_vi_and_its_gradient(shape):
+    """The fast chains agree with those that any MDP has."""
+
+    class Plain:
+        """The same without `follow`."""
+
+        batched = True
+
+        def __init__(self, mdp):
+            self.mdp = mdp
+
+        def __getattr__(self, name):
+            if name in ("follow", "follow_vjp"):
+                raise AttributeError(name)
+            return getattr(self.mdp, name)
+
+    jax.tree_util.register_pytree_node(Plain, lambda x: ((x.mdp,), None), lambda _, x: Plain(*x))
+    weights = np.random.default_rng(2).normal(size=random_parts(shape)[0].shape)
+
+    def loss(wrap, args):
+        mdp = wrap(DynamicConvMDP.from_logits(*args))
+        output = hvin_jax.highway_vi(
+            jax.random.key(0), mdp, num_blocks=2, block_depth=3, num_policies=2, alpha=1.5
+        )
+        return jnp.sum(weights * output.value)
+
+    args = random_parts(shape)
+    both = (jax.value_and_grad(partial(loss, wrap))(args) for wrap in (lambda x: x, Plain))
+    chex.assert_trees_all_close(*both, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("normalise", ["action", "state"])
+def test_values_cannot_run_away(normalise):
+    """A backup does not expand; after 5,000 layers values are as large as the rewards add up to."""
+    shape = (3, 6, 7, 2, 3, 3)
+    reward, logits = (x.astype(np.float32) for x in random_parts(shape))
+    mdp = DynamicConvMDP.from_logits(reward, 5 * logits, normalise=normalise)
+    sums = mdp.kernel.sum((0, 1, 2) if normalise == "action" else (0, 1, 2, 3))
+    np.testing.assert_allclose(sums, 1, rtol=1e-5)
+    a, b = np.random.default_rng(3).normal(size=(2, *reward.shape)).astype(np.float32)
+    distance = np.abs(mdp.greedy(a)[0] - mdp.greedy(b)[0]).max()
+    assert distance <= np.abs(a - b).max() * (1 + 1e-6)
+    deep = hvin_jax.value_iteration(mdp, num_iterations=5000, keep_every=100).value
+    assert np.isfinite(deep).all()
+    assert np.abs(deep).max() <= 5000 * np.abs(reward).max()
+
+
+def test_bad_input():
+    reward, logits = random_parts(SHAPES[0])
+    make = DynamicConvMDP.from_logits
+    with pytest.raises(ValueError, match=r"kernel must have shape \[F, F, O, A, B, O, H, W\] = "):
+        make(reward[:, :, 1:], logits)
+    with pytest.raises(ValueError, match=r"logits must have shape \[F, F, O, A, B, O, H, W\], got"):
+        make(reward, logits[0])
+    with pytest.raises(ValueError, match="normalise must be 'action' or 'state', got 'window'"):
+        make(reward, logits, normalise="window")
+    with pytest.raises(TypeError, match="reward and kernel must have one type, got float16 and"):
+        make(reward.astype(np.float16), logits)
+    with pytest.raises(ValueError, match="the side F of kernel must be odd"):
+        make(reward, logits[:2, :2])
+    mdp = make(reward, logits)
+    with pytest.raises(ValueError, match="return_actions needs all iterations"):
+        hvin_jax.value_iteration(mdp, num_iterations=3, keep_every=2, return_actions=True)
+    with pytest.raises(ValueError, match="keep_every must be at least 1, got 0"):
+        hvin_jax.value_iteration(mdp, num_iterations=3, keep_every=0)
