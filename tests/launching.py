@@ -37,9 +37,7 @@ TINY = (
 CLOCK = {"wall_seconds", "sittings"}
 
 
-@functools.cache
-def _starter():
-    return WarmStarter()
+_starter = functools.cache(WarmStarter)
 
 
 def start(command, *arguments, folder, prefix=(), package="experiments", log=None, **environment):
@@ -49,22 +47,22 @@ def start(command, *arguments, folder, prefix=(), package="experiments", log=Non
       command: which.
       *arguments: of the command.
       folder: where.
-      prefix: is put before the command, which is then started by itself, not by a fork.
+      prefix: is put before the command, for instance to be in another network.
       package: of the command.
-      log: a file for what it prints, instead of pipes.
+      log: a file for what it prints, instead of pipes; then it is started by itself, not by a fork.
       **environment: variables to set.
     """
     module = f"{package}.{command}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", **environment}
-    if not prefix and log is None:
-        return _starter().start(module, arguments, folder=folder, environment=environment)
+    if log is None:
+        starter = _starter(tuple(prefix))
+        return starter.start(module, arguments, folder=folder, environment=environment)
     return subprocess.Popen(
         [*prefix, sys.executable, "-m", module, *arguments],
         cwd=folder,
         env=environment,
-        stdout=log or subprocess.PIPE,
-        stderr=log or subprocess.PIPE,
-        text=True,
+        stdout=log,
+        stderr=log,
     )
 
 

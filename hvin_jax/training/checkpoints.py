@@ -121,6 +121,7 @@ class Checkpoints:
                 found = self._manager.restore(step, args=ocp.args.StandardRestore(like))
                 return devices.place_locally(found) if several else found
             except Exception as error:  # whatever a damaged file makes the reader raise
+                hosts.wait_for_all(f"unreadable {step}")  # not because one of them is gone
                 say(f"the checkpoint of step {step} is damaged and put aside: {_first_line(error)}")
                 aside = self.folder.with_name(f"damaged-{self.folder.name}-{step}")
                 if hosts.is_first():
