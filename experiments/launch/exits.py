@@ -56,6 +56,10 @@ def _sentence(error: Exception) -> str:
         return f"the configuration has no setting {found[2]!r}; did you mean {found[1]}?"
     if found := re.search(r"(No such file|Is a directory)[^']*'([^']+)'", text):
         return f"--config={found[2]}: {found[1].lower()}"
+    if found := re.search(r"Field (\S+) not found on dataclass", text):
+        return f"the configuration has no setting {found[1]!r}"
+    if isinstance(error, SyntaxError):
+        return f"--config: {error.msg} in {error.filename}, line {error.lineno}"
     if "get_config() takes 0 positional arguments" in text:
         return "--config: this configuration takes nothing after a colon"
     if "has no attribute 'get_config'" in text:

@@ -241,6 +241,16 @@ def test_runs_are_chosen_by_their_names():
         matching(jobs, ["vin-*", "gppn-*"])
 
 
+def test_nothing_to_run():
+    results = pathlib.Path("results")
+    with pytest.raises(ValueError, match="no study is named, expected some of depths"):
+        study_jobs("cpu", [], [0], results)
+    with pytest.raises(ValueError, match="seeds of a sweep"):
+        study_jobs("cpu", ["depths"], [-1], results)
+    with pytest.raises(ValueError, match="no run is chosen: they are called highway_vin-15-100-"):
+        matching(study_jobs("cpu", ["depths"], [0], results), [])
+
+
 def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
     schedule, where = "--config.optimizer.schedule=constant", {"folder": tmp_path}
 

@@ -20,6 +20,7 @@ from experiments.grids.on_ray import Options, check_hidden, check_reachable, che
 from experiments.grids.running import Share, run_side_by_side
 from experiments.grids.studies import study_jobs
 from experiments.grids.trials_table import Row, TrialsTable
+from experiments.launch import exits
 from experiments.sweeps import tiny
 from hvin_jax.training.workdir import is_locked, read_metrics
 
@@ -79,6 +80,21 @@ def test_grids():
         ({"base": "experiments/configs/cpu.py:vim-15-20"}, "unknown model 'vim'"),
         ({"grids": [{"model.blok_depth": [1]}]}, "blok_depth"),
         ({"grids": [{"train.batch_size": ["many"]}]}, "batch_size"),
+        ({"grids": []}, r"grids of a sweep is \[\], expected a list of grids"),
+        ({"grids": {"train.batch_size": [8]}}, "grids of a sweep"),
+        ({"grids": [3]}, "grids of a sweep"),
+        ({"grids": [{"model.kind": "vin"}]}, "grids of a sweep"),
+        ({"grids": [{"train.batch_size": []}]}, "grids of a sweep"),
+        ({"seeds": ("a",)}, r"seeds of a sweep is \('a',\), expected different whole numbers"),
+        ({"seeds": 0}, "seeds of a sweep is 0"),
+        ({"seeds": ()}, "seeds of a sweep"),
+        ({"seeds": (-1,)}, "seeds of a sweep"),
+        ({"seeds": (1, 1)}, "seeds of a sweep"),
+        ({"command": "mazes"}, "command of a sweep is 'mazes', expected maze or vizdoom"),
+        ({"folder": ""}, "folder of a sweep is '', expected a name"),
+        ({"base": 3}, "base of a sweep is 3"),
+        ({"settings": 3}, "settings of a sweep is 3"),
+        ({"variants": ["one"]}, r"variants of a sweep is \['one'\]"),
     ],
 )
 def test_wrong_sweeps(change, message):
@@ -87,6 +103,45 @@ def test_wrong_sweeps(change, message):
         setattr(sweep, name, value)
     with pytest.raises(ValueError, match=message):
         jobs_of(sweep, pathlib.Path("results"))[0].load_config()
+
+
+@pytest.mark.parametrize(
+    ("share", "message"),
+    [
+        ({"cpus": 0}, "cpus of a run is 0, expected a number above 0"),
+        ({"cpus": -1.0}, "cpus of a run"),
+        ({"cpus": "many"}, "cpus of a run"),
+        ({"gpus": -0.5}, "gpus of a run is -0.5, expected 0, a fraction of 1"),
+        ({"gpus": 1.5}, "gpus of a run"),
+        ({"max_failures": -1}, "max_failures is -1, expected a whole number from 0"),
+    ],
+)
+def test_what_no_trial_can_get(share, message):
+    with pytest.raises(ValueError, match=message):
+        Share(**share)
+
+
+def test_file_without_a_sweep(tmp_path):
+    (tmp_path / "none.py").write_text("def get_config():\n    return {}\n")
+    code, _, err = run("sweep", "--config=none.py", folder=tmp_path)
+    assert (code, err) == (1, "sweep: --config: get_config returns {}, expected a Sweep\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            SyntaxError("invalid syntax", ("x.py", 3, 1, "")),
+            "--config: invalid syntax in x.py, line 3",
+        ),
+        (
+            KeyError("Field nope not found on dataclass <class 'Sweep'>"),
+            "the configuration has no setting 'nope'",
+        ),
+    ],
+)
+def test_mistakes_in_a_file(error, message):
+    assert exits._sentence(error) == message
 
 
 def test_estimates(tmp_path):
