@@ -275,18 +275,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
 
 def test_study_runs_resumes_and_shares(tmp_path):
     """A study of two tiny cells: interrupted by its time limit, continued, left to another."""
-    copy_commands(
-        tmp_path,
-        "from experiments.configs import quickstart\n"
-        "def get_config(cell):\n"
-        "    config = quickstart.get_config()\n"
-        "    config.name = cell\n"
-        "    config.data.update(size=7, train=64, valid=16, test=16)\n"
-        "    config.model.update(num_blocks=2, block_depth=2, latent_actions=4, hidden=4)\n"
-        "    config.train.update(batch_size=8, num_steps=60)\n"
-        "    config.eval.update(every_steps=20, batch_size=16)\n"
-        "    return config\n",
-    )
+    copy_commands(tmp_path)
     study = ("study", "--name=value_maps", "--cells=*-15-*", "--results=results")
     where = {"folder": tmp_path, "PYTHONPATH": str(tmp_path)}
     code, out, err = run(*study, "--minutes=0.05", **where)

@@ -300,21 +300,18 @@ def get_config():
 @needs_isolation
 def test_real_ray(tmp_path, start):
     """A trial of a study is killed and retried, the driver is killed, a sweep of two goes on."""
-    copy_commands(
-        tmp_path,
-        "from experiments.configs.base import base_config\n"
-        "def get_config(cell):\n"
-        "    config = base_config(name=cell, model='vin', size=7)\n"
-        "    config.data.update(train=64, valid=16, test=16)\n"
-        "    config.model.update(depth=2, latent_actions=4, hidden=4)\n"
-        "    config.train.update(batch_size=8, num_steps=60)\n"
-        "    config.eval.update(every_steps=15, batch_size=16)\n"
-        "    return config\n",
-    )
+    copy_commands(tmp_path)
     (tmp_path / "two.py").write_text(SWEEP)
     results = tmp_path / "results/cpu"
     victim, other = (results / f"{name}-seed0" for name in ("vin-15-20", "highway_vin-15-100"))
 
+    # Meanwhile, as Ray takes its time to start.
+    alone = launching.start(
+        *("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=4"),
+        *("--workdir=alone", "--nopictures"),
+        folder=tmp_path,
+        PYTHONPATH=str(tmp_path),
+    )
     driver = start("study", "--name=value_maps", "--cells=vin-15-20-*", "--parallel")
     _wait(lambda: (victim / "checkpoints/15").exists(), driver)
     (process,) = _processes(f"--workdir={victim}")
@@ -336,9 +333,8 @@ def test_real_ray(tmp_path, start):
     assert "| VIN | 2 | – | 2 |" in (results / "report/sweep-two.md").read_text()
     assert not list(results.glob(".tune-*"))
 
-    alone = ("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=4")
-    code, _, err = run(*alone, "--workdir=alone", folder=tmp_path, PYTHONPATH=str(tmp_path))
-    assert code == 0, err
+    _, err = alone.communicate()
+    assert alone.returncode == 0, err
     same = victim, tmp_path / "alone"
     tests = [json.loads((folder / "result.json").read_text())["test"] for folder in same]
     assert tests[0] == tests[1]
