@@ -14,8 +14,6 @@ from hvin_jax.models import GPPN, VIN
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
-from hvin_jax.training import hosts
-from hvin_jax.training.checkpoints import Checkpoints
 from hvin_jax.training.workdir import RESULT_SCHEMA, read_metrics, read_sittings
 
 RECIPE = training.Recipe(
@@ -209,26 +207,3 @@ def test_mistakes(mazes, task, tmp_path):
 def test_recipes_that_can_not_be_followed(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(RECIPE, **change)
-
-
-class Unreadable:
-    """In place of orbax: there is a checkpoint, and something goes wrong when it is read."""
-
-    def all_steps(self):
-        return [5]
-
-    def restore(self, *_, **__):
-        raise RuntimeError("Gloo AllGather failed: Connection reset by peer")
-
-
-def test_a_lost_process_is_no_damaged_checkpoint(tmp_path, monkeypatch):
-    def wait_for_all(name):
-        raise RuntimeError(f"{name}: nobody there")
-
-    checkpoints = Checkpoints(tmp_path / "checkpoints")
-    monkeypatch.setattr(checkpoints, "_manager", Unreadable())
-    monkeypatch.setattr(hosts, "wait_for_all", wait_for_all)
-    (tmp_path / "checkpoints/5").mkdir()
-    with pytest.raises(RuntimeError, match="unreadable 5: nobody there"):
-        checkpoints.restore(None, say=print)
-    assert (tmp_path / "checkpoints/5").exists()
