@@ -17,6 +17,7 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from benchmarks.harness import Figure, best_seconds, note, report
+from experiments.launch.exits import end_alone
 from experiments.launch.settings import model_of, recipe_of
 from hvin_jax.models import init_params
 from hvin_jax.tasks.datasets import make_mazes
@@ -49,7 +50,8 @@ def main(argv: list[str]) -> None:
         "jax_num_cpu_devices", _CPU_DEVICES.value or devices.PER_CORE * devices.usable_cores()
     )
     if _COORDINATOR.value:
-        hosts.join(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+        which = _NUM_PROCESSES.value, _PROCESS_ID.value
+        hosts.join(_COORDINATOR.value, *which, lambda: end_alone("scaling"))
     counts = [jax.device_count()]
     while not hosts.are_several() and counts[-1] > 1:
         counts.append(counts[-1] // 2)

@@ -18,9 +18,10 @@ same paths. What a sweep consists of: experiments/grids/sweep.py.
 
 import pathlib
 import sys
+from typing import Any
 
 from absl import flags
-from ml_collections import config_flags
+from ml_collections import ConfigDict, config_flags
 
 from experiments.grids import Sweep, jobs_of, running
 from experiments.grids.jobs import FINISHED
@@ -37,11 +38,13 @@ flags.adopt_module_key_flags(running)
 def main() -> None:
     """Runs the command."""
     with readable_errors("sweep"):
-        sweep: Sweep | None = _CONFIG.value
-        if sweep is None:
+        sweep: Any = _CONFIG.value
+        if not flags.FLAGS["config"].present:
             raise ValueError("--config is missing, for instance experiments/sweeps/tiny.py")
-        if not isinstance(sweep, Sweep):
+        if isinstance(sweep, ConfigDict):
             raise ValueError("this configuration is for one run: python -m experiments.maze")
+        if not isinstance(sweep, Sweep):
+            raise ValueError(f"--config: get_config returns {sweep!r}, expected a Sweep")
         jobs = jobs_of(sweep, pathlib.Path(running.RESULTS.value))
         share = running.Share(sweep.cpus, sweep.gpus, sweep.max_failures)
         if running.DRY_RUN.value:

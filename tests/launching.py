@@ -37,9 +37,7 @@ TINY = (
 CLOCK = {"wall_seconds", "sittings"}
 
 
-@functools.cache
-def _starter():
-    return WarmStarter()
+_starter = functools.cache(WarmStarter)
 
 
 def start(command, *arguments, folder, prefix=(), package="experiments", log=None, **environment):
@@ -49,22 +47,22 @@ def start(command, *arguments, folder, prefix=(), package="experiments", log=Non
       command: which.
       *arguments: of the command.
       folder: where.
-      prefix: is put before the command, which is then started by itself, not by a fork.
+      prefix: is put before the command, for instance to be in another network.
       package: of the command.
-      log: a file for what it prints, instead of pipes.
+      log: a file for what it prints, instead of pipes; then it is started by itself, not by a fork.
       **environment: variables to set.
     """
     module = f"{package}.{command}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", **environment}
-    if not prefix and log is None:
-        return _starter().start(module, arguments, folder=folder, environment=environment)
+    if log is None:
+        starter = _starter(tuple(prefix))
+        return starter.start(module, arguments, folder=folder, environment=environment)
     return subprocess.Popen(
         [*prefix, sys.executable, "-m", module, *arguments],
         cwd=folder,
         env=environment,
-        stdout=log or subprocess.PIPE,
-        stderr=log or subprocess.PIPE,
-        text=True,
+        stdout=log,
+        stderr=log,
     )
 
 
@@ -75,12 +73,26 @@ def run(command, *arguments, folder, **environment):
     return process.returncode, out, err
 
 
-def copy_commands(folder, cpu_config):
-    """Copies the commands into a folder, with another `experiments/configs/cpu.py`."""
+# In place of experiments/configs/cpu.py: whatever the cell, a VIN that is trained in a moment.
+_TINY_CELLS = """
+from experiments.configs.base import base_config
+
+def get_config(cell):
+    config = base_config(name=cell, model="vin", size=7)
+    config.data.update(train=64, valid=16, test=16)
+    config.model.update(depth=2, latent_actions=4, hidden=4)
+    config.train.update(batch_size=8, num_steps=60)
+    config.eval.update(every_steps=15, batch_size=16)
+    return config
+"""
+
+
+def copy_commands(folder):
+    """Copies the commands into a folder, where the cells of the cpu size are tiny."""
     shutil.copytree(ROOT / "experiments", folder / "experiments")
     for package in ("hvin_jax", "benchmarks"):
         (folder / package).symlink_to(ROOT / package)
-    (folder / "experiments/configs/cpu.py").write_text(cpu_config)
+    (folder / "experiments/configs/cpu.py").write_text(_TINY_CELLS)
 
 
 def wait_for(condition, process, seconds=120):

@@ -103,11 +103,12 @@ def _become(request, files):
 class WarmStarter:
     """Starts modules in processes that have imported everything already."""
 
-    def __init__(self):
+    def __init__(self, prefix=()):
+        """Takes what to put before the server's command, for instance to be in another network."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._connection = ours
         self._server = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
+            [*prefix, sys.executable, __file__, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"},

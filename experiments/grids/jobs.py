@@ -20,6 +20,8 @@ from experiments.launch.settings import settle_kind, stored
 from hvin_jax.training.workdir import check_owner, is_locked
 
 ROOT = pathlib.Path(__file__).parents[2]
+# The training commands, modules of `experiments`.
+COMMANDS = ("maze", "vizdoom")
 FINISHED, ELSEWHERE = "finished", "another process is at it"
 
 
@@ -33,7 +35,7 @@ class Job:
       config: the configuration file, with an argument after a colon if it takes one.
       changes: settings that differ from the file's, by name.
       results: the folder of the runs' folders.
-      command: the training command, a module of `experiments`.
+      command: the training command, one of `COMMANDS`.
       variant: what tables call it, if it is not the model as it is.
     """
 

@@ -33,6 +33,7 @@ os.environ.update(
 
 import ray
 from ray import tune
+from ray._private import ray_constants
 
 from experiments.grids.jobs import ELSEWHERE, FINISHED, Job
 from experiments.grids.scratch import TUNE_PREFIX, scratch
@@ -236,6 +237,9 @@ def _ray(options: Options) -> Iterator[None]:
         with contextlib.closing(_Connection()):
             yield
         return
+    # Else Ray puts the machine's address in place of this one, and listens on all interfaces.
+    os.environ[ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR] = "0"  # its other processes read it
+    ray_constants.ENABLE_RAY_CLUSTER = False  # this one has read it
     # Ray opens its folder to everybody, but what is around it stays closed.
     with scratch(private_folder(), "ray-") as folder:
         ray.init(
@@ -246,6 +250,7 @@ def _ray(options: Options) -> Iterator[None]:
             **quiet,
         )
         with contextlib.closing(_Connection()):
+            check_hidden(ray.util.get_node_ip_address())
             check_room(ray.cluster_resources(), options)
             yield
 
@@ -257,6 +262,15 @@ def check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, ValueError) as error:
         raise ValueError(f"can't reach Ray at {address}, expected HOST:PORT: {error}") from error
+
+
+def check_hidden(address: str) -> None:
+    """Raises `ValueError` if Ray has another address than loopback, and so listens everywhere."""
+    if address != LOOPBACK:
+        raise ValueError(
+            f"this version of Ray ({ray.__version__}) listens at {address} and not at {LOOPBACK} "
+            "alone: use another one, or a cluster of your own with --address"
+        )
 
 
 def check_room(there: Mapping[str, float], options: Options) -> None:

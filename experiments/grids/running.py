@@ -1,5 +1,7 @@
 """Jobs carried out one after another, or side by side on Ray Tune."""
 
+import dataclasses
+import math
 import multiprocessing
 import pathlib
 import signal
@@ -7,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from absl import flags
@@ -30,7 +32,9 @@ _ADDRESS = flags.DEFINE_string(
 _MAX_CONCURRENT = flags.DEFINE_integer(
     "max_concurrent", None, "At most so many trials at a time.", lower_bound=1
 )
-_MINUTES = flags.DEFINE_float("minutes", None, "Stop after so long, saving what is under way.")
+_MINUTES = flags.DEFINE_float(
+    "minutes", None, "Stop after so long, saving what is under way.", lower_bound=0.0
+)
 
 
 class Checked(NamedTuple):
@@ -45,18 +49,33 @@ class Checked(NamedTuple):
     num_steps: int
 
 
-class Share(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Share:
     """What a job gets.
 
     Attributes:
       cpus: CPU cores.
-      gpus: GPUs; may be a fraction.
+      gpus: GPUs; may be a fraction of one.
       max_failures: so often it is started again after a failure.
     """
 
     cpus: float = 1.0
     gpus: float = 0.0
     max_failures: int = 2
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError` if it is nothing that Ray could give."""
+        cpus, gpus, failures = self.cpus, self.gpus, self.max_failures
+        if not (_is_number(cpus) and cpus > 0):
+            raise ValueError(f"cpus of a run is {cpus!r}, expected a number above 0")
+        if not (_is_number(gpus) and gpus >= 0 and (gpus < 1 or gpus == int(gpus))):
+            raise ValueError(f"gpus of a run is {gpus!r}, expected 0, a fraction of 1 or 1, 2, ...")
+        if type(failures) is not int or failures < 0:
+            raise ValueError(f"max_failures is {failures!r}, expected a whole number from 0")
+
+
+def _is_number(x: Any) -> bool:
+    return type(x) in (int, float) and math.isfinite(x)
 
 
 def check_jobs(jobs: Sequence[Job], *, gpus: float, folders: bool = True) -> dict[str, Checked]:

@@ -176,6 +176,9 @@ def study_jobs(
     scale: str, names: Iterable[str], seeds: Iterable[int], results: pathlib.Path
 ) -> list[Job]:
     """The jobs of some studies, each once, study by study."""
+    names = tuple(names)
+    if not names:
+        raise ValueError(f"no study is named, expected some of {', '.join(NAMES)}")
     jobs: dict[str, Job] = {}
     for name in names:
         sweep = dataclasses.replace(study(scale, name), seeds=tuple(seeds))
@@ -187,9 +190,11 @@ def matching(jobs: Sequence[Job], patterns: Iterable[str]) -> list[Job]:
     """Those of the jobs whose titles match one of the patterns, such as `vin-15-*`.
 
     Raises:
-      ValueError: a pattern matches none.
+      ValueError: a pattern matches none, or there is no pattern.
     """
-    titles = [job.title for job in jobs]
+    titles, patterns = [job.title for job in jobs], tuple(patterns)
+    if not patterns:
+        raise ValueError(f"no run is chosen: they are called {', '.join(titles[:3])}, ...")
     chosen: set[str] = set()
     for pattern in patterns:
         names = fnmatch.filter(titles, pattern)

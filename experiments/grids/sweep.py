@@ -17,7 +17,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments.grids.jobs import Job
+from experiments.grids.jobs import COMMANDS, Job
 
 # The name in a grid that chooses among the variants of a sweep.
 VARIANT = "variant"
@@ -62,7 +62,11 @@ def jobs_of(sweep: Sweep, results: pathlib.Path) -> list[Job]:
     Args:
       sweep: which runs.
       results: the folder that `sweep.folder` is in.
+
+    Raises:
+      ValueError: the sweep is wrong, or empty.
     """
+    _check(sweep)
     points = [point for grid in sweep.grids for point in _points(grid)]
     jobs = {}
     for seed in sweep.seeds:
@@ -70,6 +74,44 @@ def jobs_of(sweep: Sweep, results: pathlib.Path) -> list[Job]:
             job = _job(sweep, point, seed, results / sweep.folder)
             jobs[job.title] = job
     return list(jobs.values())
+
+
+def _check(sweep: Sweep) -> None:
+    right: dict[str, tuple[bool, str]] = {
+        "folder": (_is_text(sweep.folder), "a name"),
+        "base": (_is_text(sweep.base), "a configuration file"),
+        "command": (sweep.command in COMMANDS, " or ".join(COMMANDS)),
+        "settings": (isinstance(sweep.settings, Mapping), "values by name"),
+        "variants": (_are_mappings(sweep.variants), "settings by name"),
+        "seeds": (_are_seeds(sweep.seeds), "different whole numbers from 0"),
+        "grids": (_are_grids(sweep.grids), "a list of grids, each of lists of values by name"),
+    }
+    for name, (is_right, expected) in right.items():
+        if not is_right:
+            raise ValueError(f"{name} of a sweep is {getattr(sweep, name)!r}, expected {expected}")
+
+
+def _is_text(x: Any) -> bool:
+    return isinstance(x, str) and bool(x)
+
+
+def _are_mappings(x: Any) -> bool:
+    return isinstance(x, Mapping) and all(isinstance(value, Mapping) for value in x.values())
+
+
+def _is_list(x: Any) -> bool:
+    return isinstance(x, Sequence) and not isinstance(x, str) and len(x) > 0
+
+
+def _are_seeds(x: Any) -> bool:
+    whole = _is_list(x) and all(type(seed) is int and seed >= 0 for seed in x)
+    return whole and len(set(x)) == len(x)
+
+
+def _are_grids(x: Any) -> bool:
+    return _is_list(x) and all(
+        isinstance(grid, Mapping) and all(map(_is_list, grid.values())) for grid in x
+    )
 
 
 def _points(grid: Grid) -> list[dict[str, Any]]:

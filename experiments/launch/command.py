@@ -18,7 +18,7 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from experiments.launch.console import Console, say
-from experiments.launch.exits import ending_at_once, readable_errors, stop_signals
+from experiments.launch.exits import end_alone, ending_at_once, readable_errors, stop_signals
 from experiments.launch.settings import settle_kind, stored
 from hvin_jax import training
 from hvin_jax._files import write_json
@@ -80,7 +80,7 @@ def running(name: str, example: str) -> Iterator["Command"]:
     with readable_errors(name):
         command = Command(name, example)
         devices.use_cpu_devices(_CPU_DEVICES.value, command.shared_batch())
-        _join()
+        _join(name)
         with ending_at_once(name):
             yield command
         hosts.leave_together()
@@ -211,7 +211,7 @@ class Command:
             say(f"\n{out}")
 
 
-def _join() -> None:
+def _join(name: str) -> None:
     """Joins the other processes, if there are any."""
     given = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
     if given == (None, None, None):
@@ -222,6 +222,6 @@ def _join() -> None:
     if _MODE.value == "eval":
         raise ValueError("--mode=eval runs in one process")
     try:
-        hosts.join(coordinator, num_processes, process_id)
+        hosts.join(coordinator, num_processes, process_id, lambda: end_alone(name))
     except RuntimeError as error:
         raise ValueError(f"can't join the others at {coordinator}: {error}") from error

@@ -5,8 +5,10 @@ import os
 import re
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
 import jax
 from absl import app, flags, logging
@@ -20,6 +22,10 @@ BUSY = os.EX_TEMPFAIL
 # Exit codes of a command that was asked to stop and has saved its work.
 STOPPED = 128 + signal.SIGTERM
 INTERRUPTED = 128 + signal.SIGINT
+
+# What is named by errors in the connection to another process.
+_TRANSPORTS = ("Gloo", "CoordinationServiceError")
+_last_words = threading.Lock()
 
 
 def run_main(name: str, main: Callable[[], None]) -> None:
@@ -50,6 +56,10 @@ def _sentence(error: Exception) -> str:
         return f"the configuration has no setting {found[2]!r}; did you mean {found[1]}?"
     if found := re.search(r"(No such file|Is a directory)[^']*'([^']+)'", text):
         return f"--config={found[2]}: {found[1].lower()}"
+    if found := re.search(r"Field (\S+) not found on dataclass", text):
+        return f"the configuration has no setting {found[1]!r}"
+    if isinstance(error, SyntaxError):
+        return f"--config: {error.msg} in {error.filename}, line {error.lineno}"
     if "get_config() takes 0 positional arguments" in text:
         return "--config: this configuration takes nothing after a colon"
     if "has no attribute 'get_config'" in text:
@@ -113,7 +123,7 @@ def ending_at_once(command: str) -> Iterator[None]:
       command: the name that messages begin with.
     """
     try:
-        with readable_errors(command):
+        with readable_errors(command), _noticing_loss(command):
             yield
     except BaseException as error:
         if not hosts.are_several():
@@ -121,15 +131,33 @@ def ending_at_once(command: str) -> Iterator[None]:
         if isinstance(error, SystemExit):
             code = error.code if isinstance(error.code, int) else 1
             message = "" if isinstance(error.code, int) else f"{error.code}\n"
-        elif isinstance(error, jax.errors.JaxRuntimeError) and "Gloo" in str(error):
-            reason = str(error).splitlines()[0]
-            code, message = 1, f"{command}: another process of this run is gone ({reason})\n"
         else:
             code, message = 1, traceback.format_exc()
-        sys.stdout.flush()
-        sys.stderr.write(message)
-        sys.stderr.flush()
-        os._exit(code)
+        _end(message, code)
+
+
+@contextlib.contextmanager
+def _noticing_loss(command: str) -> Iterator[None]:
+    try:
+        yield
+    except (jax.errors.JaxRuntimeError, CheckpointError) as error:
+        if hosts.are_several() and any(word in str(error) for word in _TRANSPORTS):
+            end_alone(command)
+        raise
+
+
+def end_alone(command: str) -> NoReturn:
+    """Ends this process at once because another one of its run is gone."""
+    _end(f"{command}: another process of this run is gone, which ends this one; see there\n", 1)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    """Ends this process at once; of several threads that do so, the first one speaks."""
+    _last_words.acquire()
+    sys.stdout.flush()
+    sys.stderr.write(message)
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @contextlib.contextmanager

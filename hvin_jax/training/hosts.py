@@ -5,15 +5,19 @@ All processes hold the same state and take the same decisions; the first one alo
 files, except for checkpoints, which all write together into a folder that all of them see.
 """
 
+import contextlib
+import ctypes
+import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 from jax.experimental import multihost_utils
+from jaxlib import _jax
 
 # A process that has not been heard of for so long is dead, and ends the others.
 HEARTBEAT_SECONDS = 10
@@ -25,19 +29,24 @@ PATIENCE_SECONDS = 24 * 3600
 
 T = TypeVar("T")
 Said = TypeVar("Said", bool, float)
+# What C++ may call until the process ends.
+_on_terminate: Any = None
 
 
 class DisagreementError(ValueError):
     """The processes of a run were not started on the same thing."""
 
 
-def join(coordinator: str, num_processes: int, process_id: int) -> None:
+def join(
+    coordinator: str, num_processes: int, process_id: int, when_lost: Callable[[], object]
+) -> None:
     """Joins the processes of a run; before JAX touches a device.
 
     Args:
       coordinator: HOST:PORT at which the first process listens, on that address only.
       num_processes: how many there are.
       process_id: which one this is, from 0.
+      when_lost: ends this process; called in some thread when another one has died.
     """
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdigit():
@@ -49,16 +58,35 @@ def join(coordinator: str, num_processes: int, process_id: int) -> None:
         )
     # Else JAX keeps SIGTERM to itself, and a run that is asked to stop would not save.
     jax.config.update("jax_enable_preemption_service", False)
-    jax.distributed.initialize(
-        coordinator,
-        num_processes,
-        process_id,
-        initialization_timeout=START_SECONDS,
-        heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-        shutdown_timeout_seconds=SHUTDOWN_SECONDS,
-        # Else it would listen on all interfaces of the machine.
-        coordinator_bind_address=coordinator if process_id == 0 else None,
+    with _instead_of_abort(when_lost):
+        jax.distributed.initialize(
+            coordinator,
+            num_processes,
+            process_id,
+            initialization_timeout=START_SECONDS,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            shutdown_timeout_seconds=SHUTDOWN_SECONDS,
+            # Else it would listen on all interfaces of the machine.
+            coordinator_bind_address=coordinator if process_id == 0 else None,
+        )
+
+
+@contextlib.contextmanager
+def _instead_of_abort(end: Callable[[], object]) -> Iterator[None]:
+    """JAX's client that is made inside calls a function where it would abort the process."""
+    make = _jax.get_distributed_runtime_client
+    _jax.get_distributed_runtime_client = functools.partial(
+        make, missed_heartbeat_callback=lambda _: end()
     )
+    # Up to now jaxlib fails to hand its reason to Python, and C++ calls this instead of the above.
+    global _on_terminate
+    _on_terminate = ctypes.CFUNCTYPE(None)(end)
+    with contextlib.suppress(OSError, AttributeError):  # not this library: aborted as before
+        ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE(_on_terminate)
+    try:
+        yield
+    finally:
+        _jax.get_distributed_runtime_client = make
 
 
 def is_first() -> bool:

@@ -2,11 +2,18 @@
 
 import contextlib
 import json
+import os
 import signal
+import sys
+import threading
 
+import jax
 import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
 from loopback import needs_isolation, shared_network
+
+from experiments.launch import exits
+from hvin_jax.training.checkpoints import CheckpointError
 
 pytestmark = pytest.mark.processes
 
@@ -48,7 +55,7 @@ def _both(place, network, port, *arguments, others=()):
     finally:
         for process in processes:
             process.kill()
-            process.communicate()
+            process.wait()
 
 
 def _ends(processes):
@@ -72,6 +79,13 @@ def _newest(folder):
     return max(int(path.name) for path in (folder / "checkpoints").glob("[0-9]*[0-9]"))
 
 
+def _assert_says_alone(err):
+    """The one sentence about a lost process, after at most what the runtime logs of it."""
+    *logged, last = err.splitlines()
+    assert last == "maze: another process of this run is gone, which ends this one; see there"
+    assert len(logged) <= 4, err
+
+
 @needs_isolation
 def test_killed_asked_to_stop_and_finished(place, network):
     folder = place / "both"
@@ -79,8 +93,8 @@ def test_killed_asked_to_stop_and_finished(place, network):
         wait_for(_has_checkpoint(folder), processes[0])
         processes[1].kill()
         (code, _, err), _ = _ends(processes)
-    assert code not in (0, None)
-    assert "maze: another process of this run is gone" in err or "another task died" in err
+    assert code == 1
+    _assert_says_alone(err)
     assert not (folder / "result.json").exists()
 
     before = _newest(folder)
@@ -124,11 +138,22 @@ def test_the_first_one_fails(place, network):
     (place / "taken").mkdir()
     (place / "taken" / "strange.txt").write_text("")
     with _both(place, network, 4005, "--workdir=taken") as processes:
-        (code, _, err), (other_code, _, _) = _ends(processes)
-    assert code == 1
+        (code, _, err), (other_code, _, other_err) = _ends(processes)
+    assert (code, other_code) == (1, 1)
     assert "maze: taken holds strange.txt but no config.json" in err
     assert "Traceback" not in err
-    assert other_code not in (0, None)
+    _assert_says_alone(other_err)
+
+
+@pytest.mark.parametrize("kind", [jax.errors.JaxRuntimeError, CheckpointError])
+def test_errors_of_the_connection(kind, monkeypatch, capsys):
+    monkeypatch.setattr(exits.hosts, "are_several", lambda: True)
+    monkeypatch.setattr(exits, "_last_words", threading.RLock())
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    with pytest.raises(SystemExit) as end, exits.ending_at_once("maze"):
+        raise kind("Gloo AllGather failed: Connection reset by peer")
+    assert end.value.code == 1
+    _assert_says_alone(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

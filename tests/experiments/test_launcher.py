@@ -2,14 +2,13 @@
 
 import functools
 import json
-import os
+import resource
 import subprocess
-import sys
 
 import jax
 import numpy as np
 import pytest
-from launching import ROOT, TINY, run
+from launching import ROOT, TINY, run, start
 from PIL import Image
 
 from experiments.configs import base, cpu, paper, quickstart
@@ -192,18 +191,12 @@ def test_missing_config(tmp_path):
 )
 def test_full_disk(tmp_path, kilobytes, message):
     """A file may not grow beyond some size, which fails like a full disk."""
-    command = [sys.executable, "-m", "experiments.maze", *TINY, "--workdir=runs/full"]
-    result = subprocess.run(
-        ["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "bash", *command],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 1
+    process = start("maze", *TINY, "--workdir=runs/full", folder=tmp_path)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, 2 * (1024 * kilobytes,))
+    _, err = process.communicate()
+    assert process.returncode == 1
     # The last line: orbax may log an error of its own before.
-    assert result.stderr.splitlines()[-1].startswith(message)
+    assert err.splitlines()[-1].startswith(message)
 
 
 def test_help(tmp_path):

@@ -241,6 +241,16 @@ def test_runs_are_chosen_by_their_names():
         matching(jobs, ["vin-*", "gppn-*"])
 
 
+def test_nothing_to_run():
+    results = pathlib.Path("results")
+    with pytest.raises(ValueError, match="no study is named, expected some of depths"):
+        study_jobs("cpu", [], [0], results)
+    with pytest.raises(ValueError, match="seeds of a sweep"):
+        study_jobs("cpu", ["depths"], [-1], results)
+    with pytest.raises(ValueError, match="no run is chosen: they are called highway_vin-15-100-"):
+        matching(study_jobs("cpu", ["depths"], [0], results), [])
+
+
 def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
     schedule, where = "--config.optimizer.schedule=constant", {"folder": tmp_path}
 
@@ -265,18 +275,7 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
 
 def test_study_runs_resumes_and_shares(tmp_path):
     """A study of two tiny cells: interrupted by its time limit, continued, left to another."""
-    copy_commands(
-        tmp_path,
-        "from experiments.configs import quickstart\n"
-        "def get_config(cell):\n"
-        "    config = quickstart.get_config()\n"
-        "    config.name = cell\n"
-        "    config.data.update(size=7, train=64, valid=16, test=16)\n"
-        "    config.model.update(num_blocks=2, block_depth=2, latent_actions=4, hidden=4)\n"
-        "    config.train.update(batch_size=8, num_steps=60)\n"
-        "    config.eval.update(every_steps=20, batch_size=16)\n"
-        "    return config\n",
-    )
+    copy_commands(tmp_path)
     study = ("study", "--name=value_maps", "--cells=*-15-*", "--results=results")
     where = {"folder": tmp_path, "PYTHONPATH": str(tmp_path)}
     code, out, err = run(*study, "--minutes=0.05", **where)

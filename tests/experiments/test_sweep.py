@@ -16,11 +16,12 @@ import experiments
 from experiments.configs.base import base_config
 from experiments.grids import Sweep, jobs_of, on_ray
 from experiments.grids.estimate import duration, estimate, operations
-from experiments.grids.on_ray import Options, check_reachable, check_room
+from experiments.grids.on_ray import Options, check_hidden, check_reachable, check_room
 from experiments.grids.running import Share, run_side_by_side
 from experiments.grids.scratch import clear_abandoned
 from experiments.grids.studies import study_jobs
 from experiments.grids.trials_table import Row, TrialsTable
+from experiments.launch import exits
 from experiments.sweeps import tiny
 from hvin_jax.training.workdir import is_locked, read_metrics
 
@@ -80,6 +81,21 @@ def test_grids():
         ({"base": "experiments/configs/cpu.py:vim-15-20"}, "unknown model 'vim'"),
         ({"grids": [{"model.blok_depth": [1]}]}, "blok_depth"),
         ({"grids": [{"train.batch_size": ["many"]}]}, "batch_size"),
+        ({"grids": []}, r"grids of a sweep is \[\], expected a list of grids"),
+        ({"grids": {"train.batch_size": [8]}}, "grids of a sweep"),
+        ({"grids": [3]}, "grids of a sweep"),
+        ({"grids": [{"model.kind": "vin"}]}, "grids of a sweep"),
+        ({"grids": [{"train.batch_size": []}]}, "grids of a sweep"),
+        ({"seeds": ("a",)}, r"seeds of a sweep is \('a',\), expected different whole numbers"),
+        ({"seeds": 0}, "seeds of a sweep is 0"),
+        ({"seeds": ()}, "seeds of a sweep"),
+        ({"seeds": (-1,)}, "seeds of a sweep"),
+        ({"seeds": (1, 1)}, "seeds of a sweep"),
+        ({"command": "mazes"}, "command of a sweep is 'mazes', expected maze or vizdoom"),
+        ({"folder": ""}, "folder of a sweep is '', expected a name"),
+        ({"base": 3}, "base of a sweep is 3"),
+        ({"settings": 3}, "settings of a sweep is 3"),
+        ({"variants": ["one"]}, r"variants of a sweep is \['one'\]"),
     ],
 )
 def test_wrong_sweeps(change, message):
@@ -88,6 +104,45 @@ def test_wrong_sweeps(change, message):
         setattr(sweep, name, value)
     with pytest.raises(ValueError, match=message):
         jobs_of(sweep, pathlib.Path("results"))[0].load_config()
+
+
+@pytest.mark.parametrize(
+    ("share", "message"),
+    [
+        ({"cpus": 0}, "cpus of a run is 0, expected a number above 0"),
+        ({"cpus": -1.0}, "cpus of a run"),
+        ({"cpus": "many"}, "cpus of a run"),
+        ({"gpus": -0.5}, "gpus of a run is -0.5, expected 0, a fraction of 1"),
+        ({"gpus": 1.5}, "gpus of a run"),
+        ({"max_failures": -1}, "max_failures is -1, expected a whole number from 0"),
+    ],
+)
+def test_what_no_trial_can_get(share, message):
+    with pytest.raises(ValueError, match=message):
+        Share(**share)
+
+
+def test_file_without_a_sweep(tmp_path):
+    (tmp_path / "none.py").write_text("def get_config():\n    return {}\n")
+    code, _, err = run("sweep", "--config=none.py", folder=tmp_path)
+    assert (code, err) == (1, "sweep: --config: get_config returns {}, expected a Sweep\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            SyntaxError("invalid syntax", ("x.py", 3, 1, "")),
+            "--config: invalid syntax in x.py, line 3",
+        ),
+        (
+            KeyError("Field nope not found on dataclass <class 'Sweep'>"),
+            "the configuration has no setting 'nope'",
+        ),
+    ],
+)
+def test_mistakes_in_a_file(error, message):
+    assert exits._sentence(error) == message
 
 
 def test_estimates(tmp_path):
@@ -158,6 +213,12 @@ def test_only_what_is_ours_is_cleared(tmp_path):
         os.chown(tmp_path / ".tune-foreign", 12345, 12345)
     clear_abandoned(tmp_path, ".tune-")
     assert {path.name for path in tmp_path.iterdir()} == {".tune-link", ".tune-foreign"}
+
+
+def test_ray_that_others_can_reach():
+    check_hidden("127.0.0.1")
+    with pytest.raises(ValueError, match=r"listens at 192\.0\.2\.1 and not at 127\.0\.0\.1 alone"):
+        check_hidden("192.0.2.1")
 
 
 def test_table_says_what_changes(capsys):
@@ -257,32 +318,27 @@ def get_config():
         folder="cpu",
         base="experiments/configs/cpu.py:{model}-15-{depth}",
         grids=[{"model": ["vin"], "depth": [20]}, {"model": ["highway_vin"], "depth": [100]}],
-        seeds=(0, 1),
+        seeds=(0,),
     )
 """
 
 
 @needs_isolation
 def test_real_ray(tmp_path, start):
-    """Four trials of a study: one is killed and retried, the driver is killed, a sweep goes on."""
-    copy_commands(
-        tmp_path,
-        "from experiments.configs.base import base_config\n"
-        "def get_config(cell):\n"
-        "    config = base_config(name=cell, model='vin', size=7)\n"
-        "    config.data.update(train=64, valid=16, test=16)\n"
-        "    config.model.update(depth=2, latent_actions=4, hidden=4)\n"
-        "    config.train.update(batch_size=8, num_steps=60)\n"
-        "    config.eval.update(every_steps=15, batch_size=16)\n"
-        "    return config\n",
-    )
-    (tmp_path / "four.py").write_text(SWEEP)
-    results, names = tmp_path / "results/cpu", ("vin-15-20", "highway_vin-15-100")
-    folders = [results / f"{name}-seed{seed}" for name in names for seed in (0, 1)]
+    """A trial of a study is killed and retried, the driver is killed, a sweep of two goes on."""
+    copy_commands(tmp_path)
+    (tmp_path / "two.py").write_text(SWEEP)
+    results = tmp_path / "results/cpu"
+    victim, other = (results / f"{name}-seed0" for name in ("vin-15-20", "highway_vin-15-100"))
 
-    study = ("study", "--name=value_maps", "--cells=*-15-*", "--seeds=0,1", "--parallel")
-    driver = start(*study)
-    victim = results / "vin-15-20-seed0"
+    # Meanwhile, as Ray takes its time to start.
+    alone = launching.start(
+        *("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=4"),
+        *("--workdir=alone", "--nopictures"),
+        folder=tmp_path,
+        PYTHONPATH=str(tmp_path),
+    )
+    driver = start("study", "--name=value_maps", "--cells=vin-15-20-*", "--parallel")
     _wait(lambda: (victim / "checkpoints/15").exists(), driver)
     (process,) = _processes(f"--workdir={victim}")
     os.kill(process, signal.SIGKILL)
@@ -292,20 +348,19 @@ def test_real_ray(tmp_path, start):
     driver.kill()
     driver.wait()
     assert not (victim / "result.json").exists()
-    _wait(lambda: not any(is_locked(folder) for folder in folders))
+    _wait(lambda: not is_locked(victim))
 
-    code = start("sweep", "--config=four.py").wait()
+    code = start("sweep", "--config=two.py").wait()
     out = (tmp_path / "driver.txt").read_text()
     assert code == 0, out
-    assert all((folder / "result.json").exists() for folder in folders)
+    assert (other / "result.json").exists()
     assert "vin-15-20-seed0: waiting (has failed once)" in out
-    assert out.endswith("results/cpu/report/sweep-four.md\n4 of 4 trials are finished\n")
-    assert "| VIN | 2 | – | 4 |" in (results / "report/sweep-four.md").read_text()
+    assert out.endswith("results/cpu/report/sweep-two.md\n2 of 2 trials are finished\n")
+    assert "| VIN | 2 | – | 2 |" in (results / "report/sweep-two.md").read_text()
     assert not list(results.glob(".tune-*"))
 
-    alone = ("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=4")
-    code, _, err = run(*alone, "--workdir=alone", folder=tmp_path, PYTHONPATH=str(tmp_path))
-    assert code == 0, err
+    _, err = alone.communicate()
+    assert alone.returncode == 0, err
     same = victim, tmp_path / "alone"
     tests = [json.loads((folder / "result.json").read_text())["test"] for folder in same]
     assert tests[0] == tests[1]
