@@ -41,7 +41,8 @@ def plain_value_iteration(reward, logits, *, depth, every):
     kernel = jax.nn.softmax(logits, axis=(0, 1, 2))
     values = [jnp.zeros_like(reward)]
     for _ in range(depth):
-        values.append(plain_q(reward, kernel, values[-1]).max(-1))
+        q = plain_q(reward, kernel, values[-1])
+        values.append(jnp.take_along_axis(q, q.argmax(-1)[..., None], -1)[..., 0])
     return jnp.stack(values[every::every])
 
 
