@@ -1,8 +1,8 @@
 r"""DT-VIN with our recipe, on growing mazes: MECHANISM-SIZE.
 
-    python -m experiments.maze --config=experiments/configs/dtvin.py:news-15 --workdir=runs/news-15
-    python -m experiments.maze --config=experiments/configs/dtvin.py:news-25 --workdir=runs/news-25 \
-        --config.train.weights=runs/news-15
+    python -m experiments.maze --config=experiments/configs/dtvin.py:news-15 --workdir=runs/15
+    python -m experiments.maze --config=experiments/configs/dtvin.py:news-25 --workdir=runs/25 \
+        --config.train.weights=runs/15
 
 Kernels for every state from a 3×3 convolution, adaptive highway loss, every optimal action
 accepted. What small mazes have taught carries over to larger ones, where a few hundred steps are

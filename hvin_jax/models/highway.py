@@ -140,6 +140,12 @@ class HighwayVIN(HighwayBlocks, SharedKernels):
 class HighwayDTVIN(HighwayBlocks, DynamicKernels):
     """Highway blocks in the latent MDP of DT-VIN, which nobody has tried before."""
 
+    def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
+        """As `HighwayVIN`, without learnable policies and gates."""
+        if self.learned_policy or self.learned_gate:
+            raise ValueError("learned_policy and learned_gate need shared kernels: highway_vin.")
+        return super().plan(mdp, call)
+
 
 def learned_policy(
     temperature: jax.Array,

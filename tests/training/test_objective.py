@@ -1,11 +1,14 @@
 """What training minimises and how: losses, optimisers, schedules."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
-from hvin_jax.models import PlannerOutput
+from hvin_jax.models import LayerPolicies, PlannerOutput
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import UNREACHABLE
@@ -57,9 +60,30 @@ def test_labels_are_all_correct(mazes):
     assert float(sums.correct) == float(sums.weight) > 0
 
 
-def test_negative_weight_is_refused():
+def test_adaptive_highway_loss(mazes):
+    """The policy after n layers counts where the goal is at most n actions away."""
+    part = mazes[:2]
+    logits = np.random.default_rng(0).normal(size=(3, *part.label.shape, 3)).astype(np.float32)
+    batch = {name: jnp.asarray(x) for name, x in training_arrays(part).items()}
+    # Values that are logits already.
+    layers = LayerPolicies(jnp.asarray(logits), jnp.array([4, 8, 12]), Partial(lambda x: x))
+    output = PlannerOutput(layers.values[-1], layers=layers)
+    sums = Imitation(any_optimal=True, policies_every=4)(output, batch)
+    expected = np.zeros(2)
+    for depth, policy in zip((4, 8, 12), logits, strict=True):
+        spl = np.where(part.spl <= depth, part.spl, UNREACHABLE)
+        reached = dataclasses.replace(part, spl=spl)
+        expected += _oracle_loss(policy, reached, walls=False, any_optimal=True)
+    np.testing.assert_allclose((sums.loss, sums.weight), expected, rtol=1e-5)
+
+
+def test_impossible_losses_are_refused():
     with pytest.raises(ValueError, match="long_paths is -1"):
         Imitation(long_paths=-1.0)
+    with pytest.raises(ValueError, match="policies_every is -1"):
+        Imitation(policies_every=-1)
+    with pytest.raises(ValueError, match="walls have none"):
+        Imitation(walls=True, policies_every=5)
 
 
 def test_protocol_optimiser_by_hand():
