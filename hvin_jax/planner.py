@@ -246,15 +246,15 @@ def _find(path: str | pathlib.Path) -> pathlib.Path:
 def _stored_shape(count: int, height: int, width: int) -> tuple[int, int, int]:
     """The shape that maps are planned in: one of a few, so that new sizes need no compilation.
 
-    Maps of moderate sides become squares, of 8, 12, 16, 24, 32, 48, ... cells a side; the sides of
-    others are rounded up to powers of two, as the number of maps is up to 64.
+    Maps become squares, of 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, ... cells a side. Long ones
+    have their sides rounded up to powers of two, as the number of maps is up to 64.
     """
     count = _power_of_two(count) if count < 64 else -(-count // 64) * 64
     larger = max(height, width)
-    power = max(8, _power_of_two(larger))
-    side = power * 3 // 4 if larger <= power * 3 // 4 > 8 else power
     if 2 * min(height, width) < larger:
         return count, _power_of_two(height), _power_of_two(width)
+    step = max(4, _power_of_two(larger) // 8)
+    side = max(8, -(-larger // step) * step)
     return count, side, side
 
 
