@@ -4,9 +4,7 @@ Parameters are one array each; nested names are joined by "/". In place of its o
 may use those of a folder beside it: then `"weights"` in its description is the name of that one.
 """
 
-import json
 import pathlib
-import zipfile
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -14,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from hvin_jax._files import write_json
-from hvin_jax.tasks._npz import write_npz
+from hvin_jax._files import read_json, write_json
+from hvin_jax.tasks._npz import NpzReader, write_npz
 
 VERSION = 1
 _WEIGHTS = "weights.npz"
@@ -43,13 +41,17 @@ def save_folder(
 
 
 def load_folder(
-    folder: pathlib.Path, kind: str, make: Callable[[dict[str, Any], dict[str, Any]], T]
+    folder: pathlib.Path,
+    kind: str,
+    expect: Callable[[dict[str, Any]], Any],
+    make: Callable[[dict[str, Any], dict[str, Any]], T],
 ) -> T:
     """Reads what `save_folder` wrote.
 
     Args:
       folder: where from.
       kind: what it is, as in `save_folder`.
+      expect: the parameters that belong to a description, as arrays or as their shapes and types.
       make: makes what is returned of the description and the parameters.
 
     Returns:
@@ -59,16 +61,39 @@ def load_folder(
       ValueError: something is missing or does not fit, files and `make` alike.
     """
     try:
-        content = json.loads((folder / f"{kind}.json").read_text())
+        content = read_json(folder / f"{kind}.json")
         if content["version"] != VERSION:
             raise ValueError(
                 f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
             )
-        return make(content, _read_weights(_owner_of_weights(folder, content) / _WEIGHTS))
+        path = _owner_of_weights(folder, content) / _WEIGHTS
+        return make(content, _read_weights(path, expect(content)))
     except KeyError as error:
         raise ValueError(f"{folder} is not a sound {kind}: {error} is missing") from error
-    except (OSError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{folder} is not a sound {kind}: {error}") from error
+    except (OSError, ValueError, TypeError, OverflowError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{folder} is not a sound {kind}: {reason}") from error
+
+
+def check_params(params: Any, wanted: Any) -> None:
+    """Raises if parameters are not those of a model.
+
+    Args:
+      params: what there is.
+      wanted: what the model has, as arrays or as their shapes and types.
+    """
+    shapes = {name: x.shape for name, x in flat_params(params).items()}
+    _check_shapes(shapes, wanted)
+
+
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]], wanted: Any) -> None:
+    expected = {name: x.shape for name, x in flat_params(wanted).items()}
+    for name in sorted(shapes.keys() | expected.keys()):
+        if shapes.get(name) != expected.get(name):
+            raise ValueError(
+                f"the parameters do not fit the model: {name} has shape "
+                f"{shapes.get(name, '(absent)')}, expected {expected.get(name, '(absent)')}"
+            )
 
 
 def flat_params(params: Any) -> dict[str, Any]:
@@ -86,7 +111,15 @@ def _owner_of_weights(folder: pathlib.Path, content: Mapping[str, Any]) -> pathl
     return folder.resolve().parent / name
 
 
-def _read_weights(path: pathlib.Path) -> dict[str, Any]:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        weights = {name: jnp.asarray(arrays[name]) for name in arrays.files}
+def _read_weights(path: pathlib.Path, wanted: Any) -> dict[str, Any]:
+    with NpzReader(path) as reader:
+        headers = {name: reader.header(name) for name in reader.names}
+        for name, (_, dtype) in headers.items():
+            if dtype.kind != "f":
+                raise reader.fail(name, f"is {dtype}, expected float32")
+        _check_shapes({name: shape for name, (shape, _) in headers.items()}, wanted)
+        weights = {name: jnp.asarray(reader.read(name), jnp.float32) for name in headers}
+        for name, array in weights.items():
+            if not np.isfinite(array).all():
+                raise reader.fail(name, "has numbers that are not finite")
     return {"params": unflatten_dict(weights, sep="/")}

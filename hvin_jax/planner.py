@@ -10,16 +10,17 @@ A run also writes `CARD.md` there, the card to read.
 """
 
 import functools
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from hvin_jax._saved import flat_params, load_folder, save_folder
-from hvin_jax.models import PlannerOutput, make_model
+from hvin_jax._memory import check_memory
+from hvin_jax._saved import check_params, load_folder, save_folder
+from hvin_jax.models import PlannerOutput, init_params, make_model, settings_of
 from hvin_jax.plan import Plan
 from hvin_jax.tasks._states import as_maps, states_of
 from hvin_jax.tasks.maze_data import UNREACHABLE, goal_maps
@@ -57,7 +58,7 @@ class Planner:
         self.card = dict(card or {})
         self.name = name or self.card.get("name") or "unnamed"
         self.model = make_model(**self.settings)
-        _check_params(self.model, params, mechanism)
+        check_params(params, _expected(self.model, mechanism))
 
     def __repr__(self) -> str:
         count = sum(x.size for x in jax.tree.leaves(self.params))
@@ -69,6 +70,7 @@ class Planner:
         # One type whatever comes in: each other one would be compiled for anew.
         maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
         orientations = self.mechanism.num_orientations
+        _check_memory(self.model, (*maze.shape, orientations))
         maps = goal_maps(goal, size=maze.shape[1:], num_orientations=orientations)
         return _apply(self.model, self.params, maze, maps)
 
@@ -194,11 +196,17 @@ def load_planner(
     folder = _find(path)
     name = folder.name if folder.parent == SHIPPED else str(path)
 
+    def expect(content: dict[str, Any]) -> Any:
+        for entry in ("model", "card"):
+            if not isinstance(content.get(entry, {}), dict):
+                raise ValueError(f"its {entry} is {content[entry]!r}, expected a JSON object")
+        return _expected(make_model(**content["model"]), get_mechanism(content["mechanism"]))
+
     def make(content: dict[str, Any], params: Any) -> Planner:
         mechanism = get_mechanism(content["mechanism"])
         return Planner(content["model"], params, mechanism, content.get("card"), name=name)
 
-    return load_folder(folder, "planner", make)
+    return load_folder(folder, "planner", expect, make)
 
 
 def shipped_planners() -> list[str]:
@@ -240,19 +248,30 @@ def _apply(model: Any, params: Any, maze: jax.Array, goal: jax.Array) -> Planner
     return model.apply(params, maze, goal, train=False)
 
 
-def _check_params(model: Any, params: Any, mechanism: Mechanism) -> None:
-    maze = jnp.zeros((1, 4, 4), jnp.float32)
-    goal = jnp.zeros((1, 4, 4, mechanism.num_orientations), jnp.float32)
-    wanted = jax.eval_shape(lambda: model.init(jax.random.key(0), maze, goal, train=False))
-    shapes, expected = (
-        {name: x.shape for name, x in flat_params(tree).items()} for tree in (params, wanted)
-    )
-    for name in sorted(shapes.keys() | expected.keys()):
-        if shapes.get(name) != expected.get(name):
+def _check_memory(model: Any, states: tuple[int, ...]) -> None:
+    """Raises for maps with states `[n, H, W, O]` that a model has no room for."""
+    settings = settings_of(model)
+    # Measured on large maps: at least as many arrays of the states' size are there at once.
+    width = settings["kernel_size"] ** 2 + settings.get("latent_actions", settings["hidden"])
+    copies = 2 * width + settings.get("block_depth", 1)
+    height, length = states[1:3]
+    check_memory(4 * copies * math.prod(states), f"planning on a map of {height}×{length}")
+
+
+def check_mechanism(settings: Mapping[str, Any], mechanism: Mechanism) -> None:
+    """Raises if a model is not one for agents that move so."""
+    for name in ("num_orientations", "num_actions"):
+        if settings[name] != getattr(mechanism, name):
             raise ValueError(
-                f"the parameters do not fit the model: {name} has shape "
-                f"{shapes.get(name, '(absent)')}, expected {expected.get(name, '(absent)')}"
+                f"the model has {name} = {settings[name]}, but {mechanism.name} has "
+                f"{getattr(mechanism, name)}"
             )
+
+
+def _expected(model: Any, mechanism: Mechanism) -> Any:
+    """Shapes and types of the parameters of a model."""
+    check_mechanism(settings_of(model), mechanism)
+    return jax.eval_shape(lambda: init_params(model, jax.random.key(0)))
 
 
 def _triple(state: np.ndarray) -> tuple[int, int, int]:

@@ -19,7 +19,7 @@ from ml_collections import ConfigDict, config_flags
 
 from experiments.launch.console import Console, say
 from experiments.launch.exits import ending_at_once, readable_errors, stop_signals
-from experiments.launch.settings import settle_kind, stored
+from experiments.launch.settings import check_structure, settle_kind, stored
 from hvin_jax import training
 from hvin_jax._files import write_json
 from hvin_jax.tasks.maze_data import SPLITS
@@ -54,6 +54,7 @@ _CPU_DEVICES = flags.DEFINE_integer(
     0,
     "Without an accelerator: over how many devices to split; 0: several a core.",
     lower_bound=0,
+    upper_bound=1024,
 )
 _COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -65,7 +66,7 @@ _COORDINATOR = flags.DEFINE_string(
 _NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "How many they are.")
 _PROCESS_ID = flags.DEFINE_integer("process_id", None, "Which of them this is, from 0.")
 _PARENT = flags.DEFINE_integer(
-    "parent", 0, "The process that starts this one: when it is gone, save and stop."
+    "parent", 0, "The process that starts this one: when it is gone, save and stop.", lower_bound=0
 )
 
 
@@ -101,6 +102,7 @@ class Command:
         self.data_dir = pathlib.Path(_DATA_DIR.value)
         config: ConfigDict | None = _CONFIG.value
         if config is not None:
+            check_structure(config)
             settle_kind(config, config_flags.get_override_values(flags.FLAGS["config"]))
         elif not self.evaluates:
             raise ValueError(f"--config is missing, for instance {example}")

@@ -12,6 +12,7 @@ import jax
 from absl import app, flags, logging
 
 from experiments.launch.console import announce, say
+from hvin_jax._files import check_file
 from hvin_jax.training import Interrupted, NotFiniteError, WorkdirBusy, WorkdirError, hosts
 from hvin_jax.training.checkpoints import CheckpointError
 
@@ -27,6 +28,7 @@ def run_main(name: str, main: Callable[[], None]) -> None:
 
     def parse(arguments: list[str]) -> list[str]:
         try:
+            _check_files(arguments)
             rest = flags.FLAGS(arguments)
             if "config" in flags.FLAGS:
                 # A file that could not be read shows when anything of it is asked for.
@@ -41,6 +43,18 @@ def run_main(name: str, main: Callable[[], None]) -> None:
         return rest
 
     app.run(lambda _: main(), flags_parser=parse)
+
+
+def _check_files(arguments: Sequence[str]) -> None:
+    """Raises for files among the flags that would be read for ever."""
+    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+        name, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and name in ("config", "flagfile"):
+            path = value if equals else following
+            if name == "config":
+                path = path.partition(":")[0]
+            if os.path.exists(path) and not os.path.isfile(path):
+                check_file(path)
 
 
 def _sentence(error: Exception) -> str:

@@ -12,6 +12,7 @@ from jax.tree_util import Partial
 from hvin_jax.models._layers import uniform_fan_in
 from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.planning import ConvMDP, PlanOutput, highway_vi
+from hvin_jax.planning import _checks as checks
 
 
 class HighwayNetwork(LatentPlanner):
@@ -105,6 +106,7 @@ class HighwayVIN(LatentPlanner):
         )
 
     def _temperature(self, name: str) -> jax.Array:
+        checks.check_finite("initial_temperature", self.initial_temperature)
         init = nn.initializers.constant(self.initial_temperature)
         if self.learn_temperatures:
             return self.param(name, init, (self.num_blocks,), jnp.float32)

@@ -39,7 +39,7 @@ def join(coordinator: str, num_processes: int, process_id: int) -> None:
       process_id: which one this is, from 0.
     """
     host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
         raise ValueError(f"the coordinator is {coordinator!r}, expected HOST:PORT")
     if num_processes < 1 or not 0 <= process_id < num_processes:
         raise ValueError(

@@ -5,6 +5,7 @@ any number of devices: sums add up, means do not.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -55,8 +56,8 @@ class Imitation:
 
     def __post_init__(self) -> None:
         for name in ("long_paths", "map_weight"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected a number from 0 on")
 
     def __call__(self, output: PlannerOutput, batch: Batch) -> LossSums:
         """The sums of a batch.

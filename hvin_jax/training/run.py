@@ -105,9 +105,13 @@ def train(
         optimizer = task.adapt(recipe.make_optimizer())
         # Not before everything is known to be right: a folder serves one configuration only.
         if is_first:
+            # A run that is on its way already has its own.
+            source = None if (folder / "checkpoints").exists() else start_from
+            if source is not None:
+                workdir.check_start(config, pathlib.Path(source))
             workdir.claim(folder, config)
-            if start_from is not None:
-                workdir.start_from(folder, pathlib.Path(start_from))
+            if source is not None:
+                workdir.start_from(folder, pathlib.Path(source))
         hosts.wait_for_all("claimed")
         with _first_interrupt(watcher) as interrupted:
             last = _fit(

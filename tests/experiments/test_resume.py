@@ -10,7 +10,7 @@ import time
 import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
 
-from hvin_jax.training.workdir import WorkdirError, check_owner, claim, read_metrics, start_from
+from hvin_jax.training.workdir import WorkdirError, check_owner, check_start, claim, read_metrics
 
 pytestmark = pytest.mark.processes
 
@@ -124,7 +124,7 @@ def test_a_run_whose_checkpoints_are_gone_is_not_gone_on_from(tmp_path):
         folder.mkdir()
         claim(folder, {"train": {"num_steps": steps}, "optimizer": {"schedule": "constant"}})
     with pytest.raises(WorkdirError, match="its checkpoints are gone"):
-        start_from(longer, shorter)
+        check_start(json.loads((longer / "config.json").read_text()), shorter)
 
 
 def test_two_processes_in_one_folder(place):
