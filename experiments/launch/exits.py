@@ -27,6 +27,7 @@ def run_main(name: str, main: Callable[[], None]) -> None:
     """Parses the command line and runs a command; mistakes in it are one sentence each."""
 
     def parse(arguments: list[str]) -> list[str]:
+        logging.set_verbosity(logging.ERROR)
         try:
             _check_files(arguments)
             rest = flags.FLAGS(arguments)
