@@ -216,6 +216,8 @@ def main() -> None:
     everything = _NAME.value == ["all"]
     with readable_errors("report"):
         seeds = integers("seeds", _SEEDS.value)
+        if not _NAME.value:
+            raise ValueError("--name is empty, see --help for the names")
         for name in NAMES if everything else _NAME.value:
             is_there = _measured(name) if name in MEASURED_PAGES else _study(name, seeds)
             if not is_there and not everything:

@@ -18,7 +18,7 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from experiments.launch.console import Console, say
-from experiments.launch.exits import ending_at_once, readable_errors, stop_signals
+from experiments.launch.exits import check_files, ending_at_once, readable_errors, stop_signals
 from experiments.launch.settings import check_structure, settle_kind, stored
 from hvin_jax import training
 from hvin_jax._files import write_json
@@ -29,6 +29,7 @@ from hvin_jax.training.evaluation import evaluate_split
 from hvin_jax.training.results import scores_table, test_scores
 from hvin_jax.training.step import Forward, Params, make_eval_step
 
+check_files()
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "What to train: a file of experiments/configs, see there."
 )

@@ -1,7 +1,9 @@
 """How a command begins and ends: flags, signals, and errors in one sentence."""
 
 import contextlib
+import itertools
 import os
+import pathlib
 import re
 import signal
 import sys
@@ -29,7 +31,6 @@ def run_main(name: str, main: Callable[[], None]) -> None:
     def parse(arguments: list[str]) -> list[str]:
         logging.set_verbosity(logging.ERROR)
         try:
-            _check_files(arguments)
             rest = flags.FLAGS(arguments)
             if "config" in flags.FLAGS:
                 # A file that could not be read shows when anything of it is asked for.
@@ -46,16 +47,23 @@ def run_main(name: str, main: Callable[[], None]) -> None:
     app.run(lambda _: main(), flags_parser=parse)
 
 
-def _check_files(arguments: Sequence[str]) -> None:
-    """Raises for files among the flags that would be read for ever."""
-    for word, following in zip(arguments, (*arguments[1:], ""), strict=True):
+def check_files() -> None:
+    """Ends the process if one of its files of flags can't be read, or would be read for ever.
+
+    To be called before a flag `--config` is defined, which reads files of flags already.
+    """
+    for word, following in itertools.pairwise((*sys.argv, "")):
         name, equals, value = word.lstrip("-").partition("=")
-        if word.startswith("-") and name in ("config", "flagfile"):
-            path = value if equals else following
-            if name == "config":
-                path = path.partition(":")[0]
-            if os.path.exists(path) and not os.path.isfile(path):
+        if not word.startswith("-") or name not in ("config", "flagfile"):
+            continue
+        path = value if equals else following
+        if name == "config":
+            path = path.partition(":")[0]
+        try:
+            if name == "flagfile" or os.path.exists(path):
                 check_file(path)
+        except ValueError as error:
+            sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: {error}")
 
 
 def _sentence(error: Exception) -> str:

@@ -67,17 +67,25 @@ class WorkdirBusy(WorkdirError):
 def locked(folder: pathlib.Path) -> Iterator[None]:
     """Holds a folder, so that no second process works in it; a killed process lets go of it."""
     lock = folder / ".lock"
-    with _made(folder), open(lock, "w") as file:
+    with _made(folder):
+        before = set(folder.iterdir())
+        with _held(folder, lock):
+            try:
+                yield
+            except BaseException:
+                if set(folder.iterdir()) - before == {lock}:  # nothing was begun
+                    lock.unlink()
+                raise
+
+
+@contextlib.contextmanager
+def _held(folder: pathlib.Path, lock: pathlib.Path) -> Iterator[None]:
+    with open(lock, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise WorkdirBusy(f"another process is working in {folder}") from error
-        try:
-            yield
-        except BaseException:
-            if list(folder.iterdir()) == [lock]:  # nothing was begun
-                lock.unlink()
-            raise
+        yield
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from tests.malformed.kit import make_kit
 sys.path.append(str(pathlib.Path(__file__).parents[1]))
 from warm_start import WarmStarter
 
-AT_ONCE = 4
+AT_ONCE = 6
 # Of what is tried, all that defines no flags: several commands have one of the same name.
 PRELOADED = (
     "tests.malformed.load",

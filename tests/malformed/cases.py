@@ -539,18 +539,12 @@ def _configs():
     ):
         words = (f"--config={ROOT}/experiments/{config}",)
         yield Case("configuration", f"experiments.{command}", config, words)
-    for name in ("config.json", "result.json"):
-        for how in ("empty", "null", "a list", "deep lists", "deep objects", "bytes at random"):
-
-            def spoil(folder, name=name, how=how):
-                _made(f"run/{name}", damage.JSON[how])(folder)
-                if name == "result.json":
-                    damage.writes("{}")(folder / "run/config.json")
-
-            yield Case("damaged file", "experiments.maze", f"run/{name}: {how}", TINY, spoil)
-        for how in ("a folder", "a FIFO", "a device"):
-            spoil = _made("run/config.json", damage.NO_FILES[how])
-            yield Case("not a file", "experiments.maze", f"run/config.json: {how}", TINY, spoil)
+    for how in ("empty", "null", "a list", "deep lists", "deep objects", "bytes at random"):
+        spoil = _made("run/config.json", damage.JSON[how])
+        yield Case("damaged file", "experiments.maze", f"run/config.json: {how}", TINY, spoil)
+    for how in ("a folder", "a FIFO", "a device"):
+        spoil = _made("run/config.json", damage.NO_FILES[how])
+        yield Case("not a file", "experiments.maze", f"run/config.json: {how}", TINY, spoil)
     for source in ("gone", "planner", "map.txt"):
         words = (*TINY, f"--start_from={source}")
         yield Case("number or name", "experiments.maze", f"--start_from={source}", words)

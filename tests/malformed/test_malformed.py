@@ -14,6 +14,7 @@ from tests.malformed.cases import all_cases
 from tests.malformed.kit import make_kit
 from tests.malformed.load import READERS
 
+pytestmark = pytest.mark.slow
 COMMANDS = {"experiments.plan": "plan", "experiments.make_mazes": "mazes"}
 # Cases that need seconds or gigabytes.
 LONG = ("unpacks to 3 GB", "long.txt", "tall.txt", "wide.txt", "9000.png", "3000×3000 map")
