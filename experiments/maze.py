@@ -19,7 +19,7 @@ from absl import flags
 
 from experiments.launch import command
 from experiments.launch.exits import run_main
-from experiments.launch.mazes import configured_mazes
+from experiments.launch.mazes import check_mazes, configured_mazes
 from experiments.launch.settings import model_of, recipe_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.pictures import PICTURES, draw_run
@@ -38,6 +38,9 @@ def main() -> None:
             _evaluate(run)
             return
         config = run.config
+        if "symmetries" not in config.train:
+            raise ValueError("this configuration is for views: python -m experiments.vizdoom")
+        check_mazes(config.data)
         recipe, model = recipe_of(config), model_of(config)
         weights = first_weights(config.train.weights, model, get_mechanism(config.data.mechanism))
         mazes = functools.cache(lambda: configured_mazes(config.data, run.data_dir))

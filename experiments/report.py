@@ -7,7 +7,6 @@ Whatever has finished is used; a table says which runs its numbers come from. Wr
 NAME*.csv and NAME*.png into results/SCALE/report; what was written into a page by hand stays.
 """
 
-import json
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from experiments.grids.studies import MODELS, NAMES, SCALES, study_jobs
 from experiments.launch.console import say
 from experiments.launch.exits import integers, readable_errors, run_main
 from experiments.launch.mazes import configured_mazes
+from hvin_jax._files import read_json
 from hvin_jax.planner import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
@@ -216,6 +216,8 @@ def main() -> None:
     everything = _NAME.value == ["all"]
     with readable_errors("report"):
         seeds = integers("seeds", _SEEDS.value)
+        if not _NAME.value:
+            raise ValueError("--name is empty, see --help for the names")
         for name in NAMES if everything else _NAME.value:
             is_there = _measured(name) if name in MEASURED_PAGES else _study(name, seeds)
             if not is_there and not everything:
@@ -228,8 +230,14 @@ def _measured(name: str) -> bool:
     path = pathlib.Path(_RESULTS.value) / "paper" / f"{name}.json"
     if not path.exists():
         raise ValueError(f"{path} is missing; python -m benchmarks.{name} makes it")
+    measured = read_json(path)
     page = Page(pathlib.Path(_RESULTS.value) / _SCALE.value / "report", name)
-    MEASURED_PAGES[name](page, json.loads(path.read_text()))
+    try:
+        MEASURED_PAGES[name](page, measured)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{path} is not what python -m benchmarks.{name} makes: {error!r}"
+        ) from error
     say(str(page.write()))
     return True
 

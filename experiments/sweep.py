@@ -26,9 +26,10 @@ from ml_collections import ConfigDict, config_flags
 from experiments.grids import Sweep, jobs_of, running
 from experiments.grids.jobs import FINISHED
 from experiments.launch.console import say
-from experiments.launch.exits import STOPPED, readable_errors, run_main
+from experiments.launch.exits import STOPPED, check_files, readable_errors, run_main
 from hvin_jax.report.page import Page, depths, finished_groups, provenance
 
+check_files()
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "What to run: a file of experiments/sweeps, see there."
 )

@@ -97,6 +97,9 @@ def _check(config: ConfigDict) -> None:
         )
     check_views(config.data)
     check_learning(config.perception.learning)
+    if not 0 <= config.perception.true_map_epochs < 2**31:
+        epochs = config.perception.true_map_epochs
+        raise ValueError(f"true_map_epochs is {epochs}, expected 0 to 2³¹ - 1")
 
 
 def _draw_views(folder: pathlib.Path, views: Callable[[], ViewData]) -> None:

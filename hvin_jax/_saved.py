@@ -17,7 +17,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from hvin_jax._digest import digest_of
-from hvin_jax._files import write_json
+from hvin_jax._files import read_json, write_json
 from hvin_jax.tasks._npz import NpzReader, write_npz
 
 VERSION = 1
@@ -46,13 +46,17 @@ def save_folder(
 
 
 def load_folder(
-    folder: pathlib.Path, kind: str, make: Callable[[dict[str, Any], dict[str, Any]], T]
+    folder: pathlib.Path,
+    kind: str,
+    expect: Callable[[dict[str, Any]], Any],
+    make: Callable[[dict[str, Any], dict[str, Any]], T],
 ) -> T:
     """Reads what `save_folder` wrote.
 
     Args:
       folder: where from.
       kind: what it is, as in `save_folder`.
+      expect: the parameters that belong to a description, as arrays or as their shapes and types.
       make: makes what is returned of the description and the parameters.
 
     Returns:
@@ -62,23 +66,46 @@ def load_folder(
       ValueError: something is missing or does not fit, files and `make` alike.
     """
     try:
-        content = json.loads((folder / f"{kind}.json").read_text())
+        content = read_json(folder / f"{kind}.json")
         if content["version"] != VERSION:
             raise ValueError(
                 f"it has version {content['version']}, this hvin_jax reads {VERSION}: update it"
             )
-        arrays = _read_weights(_owner_of_weights(folder, content) / _WEIGHTS)
+        path = _owner_of_weights(folder, content) / _WEIGHTS
+        arrays = _read_weights(path, expect(content))
         if content.get("sha256") not in (None, checksum(content, arrays)):
             raise ValueError(
                 f"its checksum is not that of {kind}.json and {_WEIGHTS}, so one of them is "
                 'damaged or was changed; if you changed it, remove the line "sha256"'
             )
-        weights = {name: jnp.asarray(array) for name, array in arrays.items()}
+        weights = {name: jnp.asarray(x, jnp.float32) for name, x in arrays.items()}
         return make(content, {"params": unflatten_dict(weights, sep="/")})
     except KeyError as error:
         raise ValueError(f"{folder} is not a sound {kind}: {error} is missing") from error
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{folder} is not a sound {kind}: {error}") from error
+    except (OSError, ValueError, TypeError, OverflowError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{folder} is not a sound {kind}: {reason}") from error
+
+
+def check_params(params: Any, wanted: Any) -> None:
+    """Raises if parameters are not those of a model.
+
+    Args:
+      params: what there is.
+      wanted: what the model has, as arrays or as their shapes and types.
+    """
+    shapes = {name: x.shape for name, x in flat_params(params).items()}
+    _check_shapes(shapes, wanted)
+
+
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]], wanted: Any) -> None:
+    expected = {name: x.shape for name, x in flat_params(wanted).items()}
+    for name in sorted(shapes.keys() | expected.keys()):
+        if shapes.get(name) != expected.get(name):
+            raise ValueError(
+                f"the parameters do not fit the model: {name} has shape "
+                f"{shapes.get(name, '(absent)')}, expected {expected.get(name, '(absent)')}"
+            )
 
 
 def checksum(content: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
@@ -103,9 +130,14 @@ def _owner_of_weights(folder: pathlib.Path, content: Mapping[str, Any]) -> pathl
     return folder.resolve().parent / name
 
 
-def _read_weights(path: pathlib.Path) -> dict[str, np.ndarray]:
+def _read_weights(path: pathlib.Path, wanted: Any) -> dict[str, np.ndarray]:
     with NpzReader(path) as reader:
-        arrays = {name: reader.read(name) for name in sorted(reader.names)}
+        headers = {name: reader.header(name) for name in reader.names}
+        for name, (_, dtype) in headers.items():
+            if dtype.kind != "f":
+                raise reader.fail(name, f"is {dtype}, expected float32")
+        _check_shapes({name: shape for name, (shape, _) in headers.items()}, wanted)
+        arrays = {name: reader.read(name) for name in sorted(headers)}
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 raise reader.fail(name, "has values that are not finite")

@@ -10,17 +10,24 @@ A run also writes `CARD.md` there, the card to read.
 """
 
 import functools
+import math
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from hvin_jax._saved import flat_params, load_folder, save_folder
-from hvin_jax.models import PlannerOutput, make_model
+from hvin_jax._memory import check_memory
+from hvin_jax._saved import check_params, load_folder, save_folder
+from hvin_jax.models import (
+    DynamicKernels,
+    PlannerOutput,
+    init_params,
+    make_model,
+    settings_of,
+)
 from hvin_jax.plan import Plan
 from hvin_jax.tasks._states import as_maps, states_of
 from hvin_jax.tasks.maze_data import UNREACHABLE, goal_maps
@@ -58,7 +65,7 @@ class Planner:
         self.card = dict(card or {})
         self.name = name or self.card.get("name") or "unnamed"
         self.model = make_model(**self.settings)
-        _check_params(self.model, params, mechanism)
+        check_params(params, _expected(self.model, mechanism))
 
     def __repr__(self) -> str:
         count = sum(x.size for x in jax.tree.leaves(self.params))
@@ -71,6 +78,7 @@ class Planner:
         maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
         count, height, width = maze.shape
         shape = _stored_shape(*maze.shape)
+        _check_memory(self.model, (*shape, self.mechanism.num_orientations))
         more = [(0, larger - own) for own, larger in zip(maze.shape, shape, strict=True)]
         output = _apply(
             self.model,
@@ -203,11 +211,17 @@ def load_planner(
     folder = _find(path)
     name = folder.name if folder.parent == SHIPPED else str(path)
 
+    def expect(content: dict[str, Any]) -> Any:
+        for entry in ("model", "card"):
+            if not isinstance(content.get(entry, {}), dict):
+                raise ValueError(f"its {entry} is {content[entry]!r}, expected a JSON object")
+        return _expected(make_model(**content["model"]), get_mechanism(content["mechanism"]))
+
     def make(content: dict[str, Any], params: Any) -> Planner:
         mechanism = get_mechanism(content["mechanism"])
         return Planner(content["model"], params, mechanism, content.get("card"), name=name)
 
-    return load_folder(folder, "planner", make)
+    return load_folder(folder, "planner", expect, make)
 
 
 def shipped_planners() -> list[str]:
@@ -246,8 +260,8 @@ def _find(path: str | pathlib.Path) -> pathlib.Path:
 def _stored_shape(count: int, height: int, width: int) -> tuple[int, int, int]:
     """The shape that maps are planned in: one of a few, so that new sizes need no compilation.
 
-    Maps become squares, of 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, ... cells a side. Long ones
-    have their sides rounded up to powers of two, as the number of maps is up to 64.
+    Maps become squares, of 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, ... cells a side; long
+    ones have their sides rounded up to powers of two, as the number of maps is up to 64.
     """
     count = _power_of_two(count) if count < 64 else -(-count // 64) * 64
     larger = max(height, width)
@@ -279,19 +293,33 @@ def _apply(
     return model.apply(params, maze, maps, train=False, inside=inside)
 
 
-def _check_params(model: Any, params: Any, mechanism: Mechanism) -> None:
-    maze = jnp.zeros((1, 4, 4), jnp.float32)
-    goal = jnp.zeros((1, 4, 4, mechanism.num_orientations), jnp.float32)
-    wanted = jax.eval_shape(lambda: model.init(jax.random.key(0), maze, goal, train=False))
-    shapes, expected = (
-        {name: x.shape for name, x in flat_params(tree).items()} for tree in (params, wanted)
-    )
-    for name in sorted(shapes.keys() | expected.keys()):
-        if shapes.get(name) != expected.get(name):
+def _check_memory(model: Any, states: tuple[int, ...]) -> None:
+    """Raises for maps with states `[n, H, W, O]` that a model has no room for."""
+    settings = settings_of(model)
+    # Measured on large maps: at least as many arrays of the states' size are there at once.
+    channels = settings.get("latent_actions") or settings.get("hidden", settings["num_actions"])
+    width = settings["kernel_size"] ** 2 + channels
+    if isinstance(model, DynamicKernels):  # which has as many weights for every state
+        width = settings["kernel_size"] ** 2 * settings["num_orientations"] * channels
+    copies = 2 * width + settings.get("block_depth", 1)
+    height, length = states[1:3]
+    check_memory(4 * copies * math.prod(states), f"planning on a map of {height}×{length}")
+
+
+def check_mechanism(settings: Mapping[str, Any], mechanism: Mechanism) -> None:
+    """Raises if a model is not one for agents that move so."""
+    for name in ("num_orientations", "num_actions"):
+        if settings[name] != getattr(mechanism, name):
             raise ValueError(
-                f"the parameters do not fit the model: {name} has shape "
-                f"{shapes.get(name, '(absent)')}, expected {expected.get(name, '(absent)')}"
+                f"the model has {name} = {settings[name]}, but {mechanism.name} has "
+                f"{getattr(mechanism, name)}"
             )
+
+
+def _expected(model: Any, mechanism: Mechanism) -> Any:
+    """Shapes and types of the parameters of a model."""
+    check_mechanism(settings_of(model), mechanism)
+    return jax.eval_shape(lambda: init_params(model, jax.random.key(0)))
 
 
 def _triple(state: np.ndarray) -> tuple[int, int, int]:

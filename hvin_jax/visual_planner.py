@@ -20,6 +20,7 @@ import numpy as np
 from hvin_jax._saved import load_folder, save_folder
 from hvin_jax.models.perception import VisualModel, join_params, make_perception
 from hvin_jax.planner import Planner, load_planner
+from hvin_jax.tasks.doom.camera import VIEW_SHAPE
 from hvin_jax.tasks.maze_data import goal_maps
 
 # Views are padded to a multiple of this many, so that most mazes share what is compiled.
@@ -48,7 +49,17 @@ def load_perception(path: str | pathlib.Path) -> tuple[dict[str, Any], Any]:
         folder = folder / "perception"
     if not (folder / "perception.json").is_file():
         raise ValueError(f"{path}: no perception there, expected the folder of a run from views")
-    return load_folder(folder, "perception", lambda content, params: (content["settings"], params))
+
+    def expect(content: dict[str, Any]) -> Any:
+        if not isinstance(content["settings"], dict):
+            raise ValueError(f"its settings are {content['settings']!r}, expected a JSON object")
+        perception = make_perception(content["settings"])
+        views, index = np.zeros((1, *VIEW_SHAPE), np.uint8), np.zeros((1, 1, 1, 4), np.int32)
+        return jax.eval_shape(lambda: perception.init(jax.random.key(0), views, index))
+
+    return load_folder(
+        folder, "perception", expect, lambda content, params: (content["settings"], params)
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -182,7 +182,7 @@ def test_a_full_disk(hvin, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(mazes, "_check_writable", lambda path: None)
+    monkeypatch.setattr(mazes, "check_writable", lambda path: None)
     monkeypatch.setattr(_files.os, "fsync", full)
     before = sorted(tmp_path.iterdir())
     code, _, err = hvin("mazes", *SMALL, "--out=a.npz")

@@ -1,10 +1,11 @@
 """Starts commands without importing JAX and its friends again for each: about two seconds saved.
 
-    python warm_start.py SOCKET_FD
+    python warm_start.py SOCKET_FD [MODULE ...]
 
-imports the libraries, then makes of every request a forked process that runs a module as
-`python -m MODULE` would. Nothing of this project's `experiments` is imported before, and no device
-is touched. `WarmStarter` is the other end: `start` returns something like a `subprocess.Popen`.
+imports the libraries and these modules, then makes of every request a forked process that runs a
+module as `python -m MODULE` would. Of this project's `experiments` nothing else is imported before,
+and no device is touched. `WarmStarter` is the other end: `start` returns something like a
+`subprocess.Popen`.
 """
 
 import contextlib
@@ -103,12 +104,17 @@ def _become(request, files):
 class WarmStarter:
     """Starts modules in processes that have imported everything already."""
 
-    def __init__(self, prefix=()):
-        """Takes what to put before the server's command, for instance to be in another network."""
+    def __init__(self, prefix=(), also=()):
+        """Starts the server.
+
+        Args:
+          prefix: what to put before its command, for instance to be in another network.
+          also: modules to preload besides.
+        """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._connection = ours
         self._server = subprocess.Popen(
-            [*prefix, sys.executable, __file__, str(theirs.fileno())],
+            [*prefix, sys.executable, __file__, str(theirs.fileno()), *also],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"},
@@ -204,7 +210,7 @@ class WarmProcess:
 
 
 if __name__ == "__main__":
-    for name in PRELOADED:
+    for name in (*PRELOADED, *sys.argv[2:]):
         __import__(name)
     module_to_run = serve(socket.socket(fileno=int(sys.argv[1])))
     runpy.run_module(module_to_run, run_name="__main__", alter_sys=True)

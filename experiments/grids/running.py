@@ -21,7 +21,6 @@ from experiments.grids.scratch import TUNE_PREFIX, clear_abandoned
 from experiments.launch.console import say
 from experiments.launch.exits import BUSY, INTERRUPTED, STOPPED
 from experiments.launch.settings import model_of, recipe_of
-from hvin_jax.models import init_params
 
 RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where mazes are kept once they are made.")
@@ -107,8 +106,8 @@ def _check_jobs(jobs: Sequence[Job], gpus: float, folders: bool) -> dict[str, Ch
     for job in jobs:
         if job.name not in known:
             config = job.load_config()
-            model, recipe = model_of(config), recipe_of(config)
-            jax.eval_shape(lambda model=model: init_params(model, jax.random.key(0)))
+            model_of(config)
+            recipe = recipe_of(config)
             known[job.name] = Checked(config, recipe.for_examples(config.data.train).num_steps)
         if folders:
             job.check_folder()

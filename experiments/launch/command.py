@@ -18,8 +18,14 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from experiments.launch.console import Console, say
-from experiments.launch.exits import end_alone, ending_at_once, readable_errors, stop_signals
-from experiments.launch.settings import settle_kind, stored
+from experiments.launch.exits import (
+    check_files,
+    end_alone,
+    ending_at_once,
+    readable_errors,
+    stop_signals,
+)
+from experiments.launch.settings import check_structure, settle_kind, stored
 from hvin_jax import training
 from hvin_jax._files import write_json
 from hvin_jax.tasks.maze_data import SPLITS
@@ -29,6 +35,7 @@ from hvin_jax.training.evaluation import evaluate_split
 from hvin_jax.training.results import scores_table, test_scores
 from hvin_jax.training.step import Forward, Params, make_eval_step
 
+check_files()
 _CONFIG = config_flags.DEFINE_config_file(
     "config", None, "What to train: a file of experiments/configs, see there."
 )
@@ -54,6 +61,7 @@ _CPU_DEVICES = flags.DEFINE_integer(
     0,
     "Without an accelerator: over how many devices to split; 0: several a core.",
     lower_bound=0,
+    upper_bound=1024,
 )
 _COORDINATOR = flags.DEFINE_string(
     "coordinator",
@@ -65,7 +73,7 @@ _COORDINATOR = flags.DEFINE_string(
 _NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "How many they are.")
 _PROCESS_ID = flags.DEFINE_integer("process_id", None, "Which of them this is, from 0.")
 _PARENT = flags.DEFINE_integer(
-    "parent", 0, "The process that starts this one: when it is gone, save and stop."
+    "parent", 0, "The process that starts this one: when it is gone, save and stop.", lower_bound=0
 )
 
 
@@ -101,6 +109,7 @@ class Command:
         self.data_dir = pathlib.Path(_DATA_DIR.value)
         config: ConfigDict | None = _CONFIG.value
         if config is not None:
+            check_structure(config)
             settle_kind(config, config_flags.get_override_values(flags.FLAGS["config"]))
         elif not self.evaluates:
             raise ValueError(f"--config is missing, for instance {example}")

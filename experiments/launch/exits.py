@@ -1,7 +1,9 @@
 """How a command begins and ends: flags, signals, and errors in one sentence."""
 
 import contextlib
+import itertools
 import os
+import pathlib
 import re
 import signal
 import sys
@@ -14,6 +16,7 @@ import jax
 from absl import app, flags, logging
 
 from experiments.launch.console import announce, say
+from hvin_jax._files import check_file
 from hvin_jax.training import Interrupted, NotFiniteError, WorkdirBusy, WorkdirError, hosts
 from hvin_jax.training.checkpoints import CheckpointError
 
@@ -32,6 +35,7 @@ def run_main(name: str, main: Callable[[], None]) -> None:
     """Parses the command line and runs a command; mistakes in it are one sentence each."""
 
     def parse(arguments: list[str]) -> list[str]:
+        logging.set_verbosity(logging.ERROR)
         try:
             rest = flags.FLAGS(arguments)
             if "config" in flags.FLAGS:
@@ -47,6 +51,25 @@ def run_main(name: str, main: Callable[[], None]) -> None:
         return rest
 
     app.run(lambda _: main(), flags_parser=parse)
+
+
+def check_files() -> None:
+    """Ends the process if one of its files of flags can't be read, or would be read for ever.
+
+    To be called before a flag `--config` is defined, which reads files of flags already.
+    """
+    for word, following in itertools.pairwise((*sys.argv, "")):
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in ("config", "flagfile"):
+            continue
+        path = value if equals else following
+        if name == "config":
+            path = path.partition(":")[0]
+        try:
+            if name == "flagfile" or os.path.exists(path):
+                check_file(path)
+        except ValueError as error:
+            sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: {error}")
 
 
 def _sentence(error: Exception) -> str:

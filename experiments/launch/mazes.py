@@ -6,12 +6,36 @@ import sys
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax._files import new_folder
+from hvin_jax.tasks.datasets import check_request, make_mazes
 from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.generation import MazeLaw
-from hvin_jax.tasks.maze_data import MazeSplits
+from hvin_jax.tasks.maze_data import SPLITS, MazeSplits
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training.devices import usable_cores
+
+
+def check_mazes(data: ConfigDict) -> None:
+    """Raises if there can't be such mazes, before anything is begun.
+
+    Args:
+      data: the part `data` of a configuration.
+    """
+    mechanism = get_mechanism(data.mechanism)
+    if data.file:
+        return
+    check_request(
+        law=_law(data),
+        mechanism=mechanism,
+        counts={split: data[split] for split in SPLITS},
+        seed=data.seed,
+    )
+    for split in ("valid", "test"):
+        if not data[split]:
+            raise ValueError(
+                f"config.data.{split} is 0: a run selects its model on valid and measures it on "
+                "test mazes"
+            )
 
 
 def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
@@ -38,12 +62,13 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
     )
     if path.exists():
         return load_mazes(path)
-    law = MazeLaw((data.size, data.size), (data.min_decimation, data.max_decimation))
     total = data.train + data.valid + data.test
-    folder.mkdir(parents=True, exist_ok=True)
-    with tqdm(total=total, unit=" mazes", desc="making", disable=not sys.stderr.isatty()) as bar:
+    with (
+        new_folder(folder),
+        tqdm(total=total, unit=" mazes", desc="making", disable=not sys.stderr.isatty()) as bar,
+    ):
         mazes = make_mazes(
-            law=law,
+            law=_law(data),
             mechanism=get_mechanism(data.mechanism),
             train=data.train,
             valid=data.valid,
@@ -52,5 +77,9 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
             workers=usable_cores(),
             progress=bar.update,
         )
-    save_mazes(path, mazes)
+        save_mazes(path, mazes)
     return mazes
+
+
+def _law(data: ConfigDict) -> MazeLaw:
+    return MazeLaw((data.size, data.size), (data.min_decimation, data.max_decimation))

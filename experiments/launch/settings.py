@@ -3,12 +3,38 @@
 from collections.abc import Iterable
 from typing import Any
 
+import jax
 from ml_collections import ConfigDict
 
-from experiments.configs.base import MODEL_SETTINGS
-from hvin_jax.models import MODELS, make_model
+from experiments.configs.base import MODEL_SETTINGS, base_config
+from hvin_jax.models import MODELS, init_params, make_model
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.training import Imitation, Recipe
+
+# Settings that configurations for views do not have.
+_OF_SOME_RUNS = ("train.symmetries",)
+
+
+def check_structure(config: Any) -> None:
+    """Raises if a configuration lacks a setting of all runs, or has one of another type."""
+    if not isinstance(config, ConfigDict):
+        raise ValueError("this is not the configuration of a run, see experiments/configs")
+    _check_like(config, base_config(name="", model="vin", size=15), "")
+
+
+def _check_like(config: Any, like: ConfigDict, above: str) -> None:
+    for name, wanted in like.items():
+        full = f"{above}{name}"
+        if full in _OF_SOME_RUNS or (above == "model." and name != "kind"):
+            continue
+        if name not in config:
+            raise ValueError(f"the configuration has no setting {full}, see experiments/configs")
+        value = config[name]
+        if isinstance(wanted, ConfigDict) and isinstance(value, ConfigDict):
+            _check_like(value, wanted, f"{full}.")
+        elif not (type(value) is type(wanted) or (type(wanted) is float and type(value) is int)):
+            kind = type(wanted).__name__
+            raise ValueError(f"config.{full} is {value!r}, expected one of type {kind}")
 
 
 def settle_kind(config: ConfigDict, given: Iterable[str]) -> None:
@@ -33,13 +59,15 @@ def settle_kind(config: ConfigDict, given: Iterable[str]) -> None:
 
 
 def model_of(config: ConfigDict) -> Any:
-    """The planner of a configuration."""
+    """The planner of a configuration; impossible settings are an error."""
     mechanism: Mechanism = get_mechanism(config.data.mechanism)
-    return make_model(
+    model = make_model(
         **stored(config)["model"],
         num_orientations=mechanism.num_orientations,
         num_actions=mechanism.num_actions,
     )
+    jax.eval_shape(lambda: init_params(model, jax.random.key(0)))
+    return model
 
 
 def recipe_of(config: ConfigDict) -> Recipe:

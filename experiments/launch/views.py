@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from ml_collections import ConfigDict
 from tqdm import tqdm
 
-from hvin_jax.tasks.datasets import make_mazes
+from experiments.launch.mazes import check_mazes
+from hvin_jax.tasks.datasets import check_request, make_mazes
 from hvin_jax.tasks.doom.view_data import (
     SHARD,
     IncompleteError,
@@ -41,6 +42,7 @@ def make_views(
       shard: mazes in one file.
     """
     law, mechanism = MazeLaw(size), get_mechanism("diffdrive")
+    check_request(law=law, mechanism=mechanism, counts=counts, seed=seed, workers=workers)
     with tqdm(
         total=sum(counts.values()), unit=" mazes", desc="views", disable=not sys.stderr.isatty()
     ) as bar:
@@ -71,6 +73,7 @@ def check_views(data: ConfigDict) -> None:
         )
     if (data.min_decimation, data.max_decimation) != (0.0, 1.0):
         raise ValueError("views are made of mazes with decimation from 0 to 1; leave it so")
+    check_mazes(data)
 
 
 def configured_views(data: ConfigDict, folder: pathlib.Path) -> ViewData:

@@ -1,6 +1,7 @@
 """A parser of command lines whose mistakes are one sentence each."""
 
 import argparse
+import re
 from typing import Any, NoReturn
 
 
@@ -26,8 +27,9 @@ def at_least(least: int) -> Any:
     """A type of arguments: whole numbers from `least` on."""
 
     def number(text: str) -> int:
-        if not text.lstrip("-").isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number of {least} or more")
+        if not re.fullmatch(r"-?[0-9]{1,20}", text) or int(text) < least:
+            shown = text if len(text) <= 20 else f"{text[:17]}..."
+            raise argparse.ArgumentTypeError(f"{shown} is not a whole number of {least} or more")
         return int(text)
 
     return number

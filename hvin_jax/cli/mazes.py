@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hvin_jax._files import check_writable
+from hvin_jax._files import check_writable, new_folder
 from hvin_jax.cli._parser import Parser, at_least
-from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.datasets import check_request, make_mazes
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import MECHANISMS, get_mechanism
@@ -93,23 +93,40 @@ def add_parser(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     law = MazeLaw(parse_size(arguments.size), (arguments.min_decimation, arguments.max_decimation))
+    counts = {split: getattr(arguments, split) for split in ("train", "valid", "test")}
+    workers = arguments.workers or _cores()
+    check_request(
+        law=law,
+        mechanism=get_mechanism(arguments.mechanism),
+        counts=counts,
+        seed=arguments.seed,
+        workers=workers,
+    )
+    if arguments.preview and pathlib.Path(arguments.preview).suffix.lower() != ".png":
+        raise ValueError(f"--preview={arguments.preview} does not end in .png")
+    files = [path for path in (arguments.out, arguments.preview) if path]
+    with contextlib.ExitStack() as stack:
+        for path in files:
+            stack.enter_context(new_folder(pathlib.Path(path).parent))
+            check_writable(path)
+        _make(arguments, law, counts, workers)
+    return 0
+
+
+def _make(
+    arguments: argparse.Namespace, law: MazeLaw, counts: dict[str, int], workers: int
+) -> None:
     if arguments.preview:
         # Before the work, so that a missing package shows now; here, because it takes its time.
         from hvin_jax.tasks.drawing import mazes_figure, save_figure
-
-        if pathlib.Path(arguments.preview).suffix.lower() != ".png":
-            raise ValueError(f"--preview={arguments.preview} does not end in .png")
-        _check_writable(arguments.preview)
-    _check_writable(arguments.out)
     began = time.perf_counter()
-    counts = {split: getattr(arguments, split) for split in ("train", "valid", "test")}
     with _progress(sum(counts.values())) as progress:
         mazes = make_mazes(
             law=law,
             mechanism=get_mechanism(arguments.mechanism),
             **counts,
             seed=arguments.seed,
-            workers=arguments.workers or _cores(),
+            workers=workers,
             progress=progress,
         )
     save_mazes(arguments.out, mazes, file_format=arguments.format)
@@ -122,7 +139,6 @@ def _run(arguments: argparse.Namespace) -> int:
         largest = max((mazes.train, mazes.valid, mazes.test), key=len)
         save_figure(mazes_figure(largest[:12], title=what), arguments.preview)
         print(f"{arguments.preview}: {min(12, len(largest))} of them")
-    return 0
 
 
 def _cores() -> int:
@@ -133,18 +149,11 @@ def _cores() -> int:
 
 def parse_size(text: str) -> tuple[int, int]:
     """Rows and columns from the option `--size` of the commands that make data."""
-    match = re.fullmatch(r"(\d+)(?:x(\d+))?", text)
+    match = re.fullmatch(r"([0-9]{1,20})(?:x([0-9]{1,20}))?", text)
     if not match:
-        raise ValueError(f"--size={text} is neither a side, such as 15, nor ROWSxCOLUMNS")
+        shown = text if len(text) <= 20 else f"{text[:17]}..."
+        raise ValueError(f"--size={shown} is neither a side, such as 15, nor ROWSxCOLUMNS")
     return int(match[1]), int(match[2] or match[1])
-
-
-def _check_writable(path: str) -> None:
-    """Fails now rather than after the mazes are made."""
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; give the name of a file")
-    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    check_writable(path)
 
 
 @contextlib.contextmanager

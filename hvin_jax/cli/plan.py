@@ -1,16 +1,18 @@
 """`hvin plan`: plans a path on a map of your own with a trained planner."""
 
 import argparse
+import re
 import sys
 from typing import Any
 
 import numpy as np
 
 from hvin_jax._extras import MissingExtraError
+from hvin_jax._files import check_writable
 from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.plan import Plan
 from hvin_jax.planner import Planner, load_planner, shipped_planners
-from hvin_jax.tasks.own_maps import OwnMap, from_text, read_map, to_text
+from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap, from_text, read_map, to_text
 
 _ABOUT = """\
 Plans a path on a map of your own with a trained planner, draws it and says how it compares with a
@@ -61,6 +63,8 @@ def add_parser(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     own_map = _read(arguments)
+    if arguments.out:
+        check_writable(arguments.out)
     if arguments.planner:
         planner = load_planner(arguments.planner)
     else:
@@ -81,7 +85,7 @@ def _read(arguments: argparse.Namespace) -> OwnMap:
     if len(given) != 1:
         raise ValueError("say which MAP to plan on, one at a time, see hvin plan --help")
     if given[0] == "-":
-        return from_text(sys.stdin.read())
+        return from_text(sys.stdin.read(MOST_CELLS + 1))
     return read_map(given[0], cell=arguments.cell)
 
 
@@ -89,7 +93,8 @@ def _state(name: str, text: str | None, drawn: tuple[int, int] | None) -> tuple[
     """A state as `Planner.plan` takes it, which also checks it."""
     if text is not None:
         parts = text.replace(" ", "").split(",")
-        return tuple(int(part) if part.lstrip("-").isdigit() else part for part in parts)
+        numbers = re.compile(r"-?[0-9]{1,20}")
+        return tuple(int(part) if numbers.fullmatch(part) else part for part in parts)
     if drawn is None:
         raise ValueError(
             f"the map has no {name[0].upper()}: say where the {name} is by --{name}=ROW,COLUMN"

@@ -8,6 +8,7 @@ from flax import linen as nn
 
 from hvin_jax.models._build import build, fields_of
 from hvin_jax.models._layers import LayerPolicies, PlannerOutput
+from hvin_jax.models._size import check_size
 from hvin_jax.models.dynamic_kernels import DynamicKernels
 from hvin_jax.models.gppn import GPPN
 from hvin_jax.models.highway import HighwayDTVIN, HighwayNetwork, HighwayVIN
@@ -60,9 +61,11 @@ def make_model(kind: str, **settings: Any) -> Any:
     Returns:
       A Flax module.
     """
-    if kind not in MODELS:
+    if not isinstance(kind, str) or kind not in MODELS:
         raise ValueError(f"unknown model {kind!r}: expected one of {', '.join(MODELS)}")
-    return build(MODELS[kind], settings, name=f"a {kind}")
+    model = build(MODELS[kind], settings, name=f"a {kind}")
+    check_size(model)
+    return model
 
 
 def default_settings(kind: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from hvin_jax.models.dynamic_kernels import DynamicKernels
 from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.models.shared_kernels import SharedKernels
 from hvin_jax.planning import PlanOutput, highway_vi
+from hvin_jax.planning import _checks as checks
 
 
 class HighwayNetwork(SharedKernels):
@@ -113,6 +114,7 @@ class HighwayBlocks(LatentPlanner):
         )
 
     def _temperature(self, name: str) -> jax.Array:
+        checks.check_finite("initial_temperature", self.initial_temperature)
         init = nn.initializers.constant(self.initial_temperature)
         if self.learn_temperatures:
             return self.param(name, init, (self.num_blocks,), jnp.float32)

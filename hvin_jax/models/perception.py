@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from hvin_jax._memory import check_memory
 from hvin_jax.models._build import build
 from hvin_jax.models._layers import PlannerOutput
 from hvin_jax.planning import _checks as checks
@@ -115,7 +116,14 @@ class VisualModel(nn.Module):
 
 def make_perception(settings: Mapping[str, Any]) -> Perception:
     """The module with these settings; a name that it does not have is an error."""
-    return build(Perception, settings, name="perception")
+    perception = build(Perception, settings, name="perception")
+    if not isinstance(perception.channels, tuple) or len(perception.channels) != 2:
+        raise ValueError(f"channels must be two numbers, got {perception.channels!r}.")
+    numbers = (*perception.channels, perception.features, perception.hidden)
+    for number in numbers:
+        checks.check_at_least("each of channels, features and hidden", number, 1)
+    check_memory(4 * max(numbers), "the parameters of the perception")
+    return perception
 
 
 def part_params(params: Mapping[str, Any], name: str) -> dict[str, Any]:

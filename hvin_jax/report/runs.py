@@ -1,7 +1,7 @@
 """Finished runs, grouped by what they trained: seeds of one cell belong together."""
 
 import dataclasses
-import json
+import os
 import pathlib
 import statistics
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hvin_jax._files import read_json
 from hvin_jax.report.paper_numbers import TITLES, Rate
 
 
@@ -28,7 +29,36 @@ class Run:
     def load(cls, folder: pathlib.Path) -> "Run | None":
         """The run of a folder; None if it is not finished."""
         path = folder / "result.json"
-        return cls(folder, json.loads(path.read_text())) if path.exists() else None
+        if not os.path.lexists(path):
+            return None
+        run = cls(folder, read_json(path))
+        try:
+            run._check()
+        except KeyError as error:
+            raise ValueError(f"{path} is not the result of a run: {error} is missing") from error
+        except (TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"{path} is not the result of a run: {error}") from error
+        return run
+
+    def _check(self) -> None:
+        """Looks at everything that pages are made of."""
+        model, size, depth = self.cell
+        if model not in TITLES:
+            raise ValueError(f"it has a model {model!r}, expected one of {', '.join(TITLES)}")
+        for name, number in (("size", size), ("depth", depth)):
+            if type(number) is not int or number < 1:
+                raise ValueError(f"its {name} is {number!r}, expected a number of 1 or more")
+        for name in ("steps", "skipped_steps", "best_step", "wall_seconds", "collapsed"):
+            if not isinstance(self.result[name], int | float):
+                raise ValueError(f"its {name} is {self.result[name]!r}, expected a number")
+        for sitting in self.result["sittings"]:
+            sitting["commit"]
+        test = self.result["test"]
+        for row in test["ranges"]:
+            for name in ("low", "high", "count", "success_rate", "optimality_rate"):
+                row[name]
+        for name in ("starts_by_spl", "successes_by_spl"):
+            np.array(test[name], float)
 
     @property
     def cell(self) -> tuple[str, int, int]:

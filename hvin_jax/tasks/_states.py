@@ -44,7 +44,7 @@ def states_of(state: Any, maze: np.ndarray, *, mechanism: Mechanism, name: str) 
     if (
         entries is None
         or len(entries) not in (2, 3)
-        or not all(isinstance(x, int | float) and float(x).is_integer() for x in entries)
+        or not all(isinstance(x, int) or (isinstance(x, float) and x.is_integer()) for x in entries)
     ):
         raise ValueError(
             f"{name} is {_shown(state)}, expected whole numbers (row, column) or (row, column, "

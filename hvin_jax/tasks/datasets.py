@@ -15,10 +15,11 @@ import itertools
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 
 import numpy as np
 
+from hvin_jax._memory import check_memory
 from hvin_jax.tasks.generation import MazeLaw, draw_mazes
 from hvin_jax.tasks.maze_data import ARRAYS, MazeData, MazeSplits
 from hvin_jax.tasks.mechanisms import Mechanism
@@ -27,6 +28,8 @@ from hvin_jax.tasks.shortest_paths import label_mazes
 # Mazes in a chunk; fewer only if fewer are asked for. Part of what a seed means: another number
 # gives other mazes.
 CHUNK = 512
+# Bytes that a process takes for itself.
+_PER_WORKER = 50e6
 # Maps are taken to be exhausted when, of so many draws, less than one in a hundred is new and fifty
 # times as many draws would not bring all that are missing.
 WINDOW, LEAST_SHARE, PATIENCE = 16384, 0.01, 50
@@ -59,21 +62,9 @@ def make_mazes(
     Returns:
       The mazes of the three splits.
     """
-    for name, value, least in (
-        ("train", train, 0),
-        ("valid", valid, 0),
-        ("test", test, 0),
-        ("seed", seed, 0),
-        ("workers", workers, 1),
-    ):
-        if value < least:
-            raise ValueError(f"{name} is {value}, expected {least} or more")
-    if seed >= 2**63:
-        raise ValueError(f"seed is {seed}, expected less than 2⁶³")
-    total = train + valid + test
-    if total == 0:
-        raise ValueError("no mazes were asked for: train, valid and test are all 0")
-
+    counts = {"train": train, "valid": valid, "test": test}
+    check_request(law=law, mechanism=mechanism, counts=counts, seed=seed, workers=workers)
+    total = sum(counts.values())
     size = min(CHUNK, 64 * -(-total // 64))
     make = functools.partial(make_chunk, size=size, seed=seed, law=law, mechanism=mechanism)
     with contextlib.closing(_in_order(make, workers=min(workers, -(-total // size)))) as chunks:
@@ -88,6 +79,37 @@ def make_mazes(
         seed=seed,
         decimation=law.decimation,
     )
+
+
+def check_request(
+    *, law: MazeLaw, mechanism: Mechanism, counts: Mapping[str, int], seed: int, workers: int = 1
+) -> None:
+    """Raises if there can't be such a data set, before anything is begun.
+
+    Args:
+      law: what mazes to draw.
+      mechanism: how the agent moves.
+      counts: number of mazes in each split.
+      seed: 0 or greater.
+      workers: number of processes.
+    """
+    for name, value in {**counts, "seed": seed}.items():
+        if value < 0:
+            raise ValueError(f"{name} is {value}, expected 0 or more")
+    if seed >= 2**63:
+        raise ValueError(f"seed is {seed}, expected less than 2⁶³")
+    if workers < 1:
+        raise ValueError(f"workers is {workers}, expected 1 or more")
+    total = sum(counts.values())
+    if total == 0:
+        raise ValueError("no mazes were asked for: train, valid and test are all 0")
+    cells = law.size[0] * law.size[1]
+    per_maze = (1 + 4 * mechanism.num_orientations) * cells  # see `MazeData`
+    # All mazes, twice when they are dealt to the splits; at least a chunk, and tables for carving.
+    needed = max(2 * total, 64) * per_maze + 100 * cells
+    what = f"{total:,} mazes of {law.size[0]}×{law.size[1]}"
+    check_memory(needed, what)
+    check_memory(_PER_WORKER * min(workers, total), f"{what} and {workers:,} workers")
 
 
 def make_chunk(

@@ -120,26 +120,26 @@ def _load_compact(reader: NpzReader) -> MazeSplits:
 
 
 def _scalar(reader: NpzReader, name: str) -> object:
-    value = reader.read(name)
-    if value.shape != ():
-        raise reader.fail(name, f"has shape {value.shape}, expected a single value")
-    return value.item()
+    shape, _ = reader.header(name)
+    if shape != ():
+        raise reader.fail(name, f"has shape {shape}, expected a single value")
+    return reader.read(name).item()
 
 
 def _load_split(reader: NpzReader, split: str, mechanism: Mechanism) -> MazeData:
-    arrays = {}
-    for name, dtype in DTYPES.items():
-        array = arrays[name] = reader.read(f"{split}_{name}")
-        if array.dtype != dtype:
-            raise reader.fail(
-                f"{split}_{name}", f"is {array.dtype}, expected {np.dtype(dtype).name}"
-            )
-        if name == "maze" and array.ndim != 3:
-            raise reader.fail(f"{split}_maze", f"has shape {array.shape}, expected [n, H, W]")
-        states = (*arrays["maze"].shape, mechanism.num_orientations)
-        expected = {"maze": arrays["maze"].shape, "goal": (states[0], 3)}.get(name, states)
-        if array.shape != expected:
-            raise reader.fail(f"{split}_{name}", f"has shape {array.shape}, expected {expected}")
+    arrays: dict[str, np.ndarray] = {}
+    for name, wanted in DTYPES.items():
+        shape, dtype = reader.header(f"{split}_{name}")
+        if dtype != wanted:
+            raise reader.fail(f"{split}_{name}", f"is {dtype}, expected {np.dtype(wanted).name}")
+        if name == "maze" and len(shape) != 3:
+            raise reader.fail(f"{split}_maze", f"has shape {shape}, expected [n, H, W]")
+        maps = arrays["maze"].shape if arrays else shape
+        states = (*maps, mechanism.num_orientations)
+        expected = {"maze": maps, "goal": (maps[0], 3)}.get(name, states)
+        if shape != expected:
+            raise reader.fail(f"{split}_{name}", f"has shape {shape}, expected {expected}")
+        arrays[name] = reader.read(f"{split}_{name}")
     data = MazeData(mechanism=mechanism, **arrays)
     if fault := _fault(data):
         raise reader.fail(f"{split}_{fault[0]}", fault[1])

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import COMPASS
 
 
@@ -37,6 +38,11 @@ class MazeLaw:
             raise ValueError(
                 f"a maze of {height}×{width} has no room for a goal besides (1, 1) within its "
                 "border of walls: both sides must be at least 3 and one at least 4"
+            )
+        if height + width >= UNREACHABLE:
+            raise ValueError(
+                f"paths through a maze of {height}×{width} may have {UNREACHABLE} actions or more, "
+                "too many for 16 bits: both sides together must be less"
             )
         low, high = self.decimation
         if not 0 <= low <= high <= 1:

@@ -106,12 +106,13 @@ def _read(reader: NpzReader, names: list[str]) -> list[np.ndarray]:
     """The mazes, goal maps and policies of a split, their shapes and values checked."""
     arrays: list[np.ndarray] = []
     for name, axes in zip(names, ("[n, H, W]", "[n, O, H, W]", "[n, A, O, H, W]"), strict=True):
+        shape, dtype = reader.header(name)
+        if len(shape) != 1 + axes.count(","):
+            raise reader.fail(name, f"has shape {shape}, expected {axes}")
+        if dtype.kind not in "biuf":
+            raise reader.fail(name, f"is {dtype}, expected numbers")
         array = reader.read(name)
         arrays.append(array)
-        if array.ndim != 1 + axes.count(","):
-            raise reader.fail(name, f"has shape {array.shape}, expected {axes}")
-        if array.dtype.kind not in "biuf":
-            raise reader.fail(name, f"is {array.dtype}, expected numbers")
         n, height, width = arrays[0].shape
         if array.shape[0] != n or array.shape[-2:] != (height, width):
             raise reader.fail(

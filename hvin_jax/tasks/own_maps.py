@@ -10,15 +10,20 @@ A drawing has one character per cell: `#` wall, `.` free, `S` start, `G` goal, b
 """
 
 import dataclasses
+import math
 import os
 import pathlib
+import warnings
 
 import numpy as np
 
 from hvin_jax._extras import needs
-from hvin_jax._files import atomic_write
+from hvin_jax._files import atomic_write, check_file
+from hvin_jax.tasks._npz import npy_header
 
 Cell = tuple[int, int]
+# A map of 4096×4096: planning on it takes tens of gigabytes.
+MOST_CELLS = 2**24
 _DARK, _LIGHT = 64, 191  # grey levels up to here are black, from here on white
 
 
@@ -37,6 +42,8 @@ class OwnMap:
     goal: Cell | None = None
 
     def __post_init__(self) -> None:
+        if self.maze.dtype.kind not in "biuf":
+            raise ValueError(f"the map is of type {self.maze.dtype}, expected numbers 0 and 1")
         if self.maze.ndim != 2 or self.maze.size == 0:
             raise ValueError(f"the map has shape {self.maze.shape}, expected [H, W]")
         if not ((self.maze == 0) | (self.maze == 1)).all():
@@ -60,6 +67,8 @@ def from_array(array: np.ndarray, *, start: Cell | None = None, goal: Cell | Non
 
 def from_text(text: str) -> OwnMap:
     """A map from a drawing; empty lines around it are ignored."""
+    text = text.removeprefix("\ufeff")  # a byte order mark, which some editors write
+    _check_cells(len(text), "the drawing of the map")
     lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
     if not any(lines):
         raise ValueError("the drawing of the map is empty")
@@ -70,19 +79,39 @@ def from_text(text: str) -> OwnMap:
                 f"line {row + 1} of the map has {len(line)} cells, the first has {len(lines[0])}: "
                 "all must be equally long"
             )
-        for column, character in enumerate(line):
-            where = f"in line {row + 1}, column {column + 1} of the map"
-            if character not in "#.SG":
+        for character in sorted(set(line) - set("#."), key=line.index):
+            column = line.index(character)
+            where = f"in line {row + 1}, column {{}} of the map"
+            if character not in "SG":
                 raise ValueError(
-                    f"unknown character {character!r} {where}: expected # (wall), . (free), "
-                    "S (start) or G (goal)"
+                    f"unknown character {character!r} {where.format(column + 1)}: expected # "
+                    "(wall), . (free), S (start) or G (goal)"
                 )
-            if character in "SG":
-                if character in marks:
-                    raise ValueError(f"a second {character} {where}: there can be only one")
-                marks[character] = (row, column)
+            if character in marks or line.count(character) > 1:
+                column = column if character in marks else line.index(character, column + 1)
+                raise ValueError(
+                    f"a second {character} {where.format(column + 1)}: there can be only one"
+                )
+            marks[character] = (row, column)
     maze = np.array([[character != "#" for character in line] for line in lines], dtype=np.uint8)
     return OwnMap(maze, marks.get("S"), marks.get("G"))
+
+
+def _read_array(path: str | os.PathLike[str]) -> np.ndarray:
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        try:
+            shape, _ = npy_header(file, size)
+        except ValueError as error:
+            raise ValueError(f"the array {error}") from error
+        _check_cells(math.prod(shape), "the array of the map")
+        file.seek(0)
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _check_cells(count: int, what: str) -> None:
+    if count > MOST_CELLS:
+        raise ValueError(f"{what} has more than {MOST_CELLS:,} cells, the most that can be read")
 
 
 def to_text(own_map: OwnMap, *, path: np.ndarray | None = None) -> str:
@@ -117,11 +146,28 @@ def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
     """
     with needs("reading a map from an image", "pillow", extra="draw"):
         from PIL import Image, UnidentifiedImageError
+    check_file(path)
     try:
-        with Image.open(path) as image:
-            coloured = image.convert("RGBA")
+        with warnings.catch_warnings():
+            # Decided by what an image says of its size, before it is decoded.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=["PNG"]) as image:
+                size = image.size
+                coloured = (
+                    image.convert("RGBA") if math.prod(size) <= MOST_CELLS * cell**2 else None
+                )
     except UnidentifiedImageError as error:
-        raise ValueError(f"{path} is not an image") from error
+        raise ValueError(f"{path} is not an image in PNG format") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ValueError(
+            f"{path} has too many pixels: expected {Image.MAX_IMAGE_PIXELS:,} at most"
+        ) from error
+    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged ones
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if coloured is None:
+        raise ValueError(
+            f"{path} is a map of more than {MOST_CELLS:,} cells, the most that can be read"
+        )
     paper = Image.new("RGBA", coloured.size, "white")
     grey = np.asarray(Image.alpha_composite(paper, coloured).convert("L"))
     if cell < 1 or grey.shape[0] % cell or grey.shape[1] % cell:
@@ -167,15 +213,19 @@ def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
       The map.
     """
     kind = pathlib.Path(path).suffix.lower()
-    if not os.path.isfile(path):
-        raise ValueError(f"{path}: there is no such file")
+    check_file(path)
     if kind == ".png":
         return from_png(path, cell=cell)
     try:
         if kind == ".txt":
+            _check_cells(os.path.getsize(path), "the drawing of the map")
             return from_text(pathlib.Path(path).read_text(encoding="utf-8"))
         if kind == ".npy":
-            return from_array(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
+            return from_array(_read_array(path))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not a text in UTF-8, as a drawing is: {error.reason}"
+        ) from error
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     raise ValueError(f"{path}: a map is a .txt drawing, a .png image or a .npy array, not {kind!r}")

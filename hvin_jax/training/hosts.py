@@ -49,7 +49,7 @@ def join(
       when_lost: ends this process; called in some thread when another one has died.
     """
     host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
         raise ValueError(f"the coordinator is {coordinator!r}, expected HOST:PORT")
     if num_processes < 1 or not 0 <= process_id < num_processes:
         raise ValueError(

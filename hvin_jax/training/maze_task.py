@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from hvin_jax.models import PlannerOutput, init_params, settings_of
-from hvin_jax.planner import Planner, load_planner, save_planner
+from hvin_jax.planner import Planner, check_mechanism, load_planner, save_planner
 from hvin_jax.tasks.maze_data import MazeData, MazeSplits, goal_maps
 from hvin_jax.tasks.mechanisms import Mechanism
 from hvin_jax.tasks.symmetries import Symmetries, symmetries
@@ -37,12 +37,7 @@ def maze_task(
     """
     mechanism, size = mazes.mechanism, mazes.train.size
     settings = settings_of(model)
-    for name in ("num_orientations", "num_actions"):
-        if settings[name] != getattr(mechanism, name):
-            raise ValueError(
-                f"the model has {name} = {settings[name]}, but {mechanism.name} has "
-                f"{getattr(mechanism, name)}"
-            )
+    check_mechanism(settings, mechanism)
 
     def init(key: jax.Array) -> Params:
         return init_params(model, key, size) if weights is None else weights

@@ -5,6 +5,7 @@ any number of devices: sums add up, means do not.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -61,8 +62,8 @@ class Imitation:
 
     def __post_init__(self) -> None:
         for name in ("long_paths", "policies_every", "map_weight"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected a number from 0 on")
         if self.walls and self.policies_every:
             raise ValueError(
                 "policies_every counts states by their path; walls have none: walls=False"

@@ -5,6 +5,7 @@ epsilon 1e-6 outside of the root, gradients clipped to a norm of 40.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,8 +46,8 @@ def make_optimizer(
     Returns:
       The optimiser.
     """
-    if not learning_rate > 0:
-        raise ValueError(f"learning_rate is {learning_rate}, expected more than 0")
+    if not 0 < learning_rate < math.inf:
+        raise ValueError(f"learning_rate is {learning_rate}, expected a number above 0")
     if clip_norm is not None and not clip_norm > 0:
         raise ValueError(f"clip_norm is {clip_norm}, expected more than 0, or None not to clip")
     make = _find(name)
@@ -99,8 +100,8 @@ def make_schedule(
     """The learning rate of each step; see `make_optimizer`."""
     if name not in SCHEDULES:
         raise ValueError(f"unknown schedule {name!r}: expected one of {', '.join(SCHEDULES)}")
-    if warmup_steps < 0:
-        raise ValueError(f"warmup_steps is {warmup_steps}, expected 0 or more")
+    if not 0 <= warmup_steps < 2**31:
+        raise ValueError(f"warmup_steps is {warmup_steps}, expected 0 to 2³¹ - 1")
     rest = num_steps - warmup_steps
     if name != "constant" and rest < 1:
         raise ValueError(

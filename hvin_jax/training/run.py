@@ -99,6 +99,10 @@ def train(
         if hosts.as_the_first((folder / "result.json").exists()):
             watcher.say(f"{folder} is complete")
             return workdir.read_result(folder)
+        # A run that is on its way already goes on from its own checkpoints.
+        source = None if (folder / "checkpoints").exists() else start_from
+        if is_first and source is not None:
+            workdir.check_start(config, pathlib.Path(source))
         if not isinstance(task, Task):
             task = hosts.first_before_others(task, "data")
         recipe = recipe.for_examples(task.num_examples)
@@ -106,8 +110,8 @@ def train(
         # Not before everything is known to be right: a folder serves one configuration only.
         if is_first:
             workdir.claim(folder, config)
-            if start_from is not None:
-                workdir.start_from(folder, pathlib.Path(start_from))
+            if source is not None:
+                workdir.start_from(folder, pathlib.Path(source))
         hosts.wait_for_all("claimed")
         with _first_interrupt(watcher) as interrupted:
             last = _fit(

@@ -133,9 +133,16 @@ class Recipe:
     save_seconds: float = 120.0
 
     def __post_init__(self) -> None:
-        for name in ("num_steps", "num_epochs", "validate_every", "valid_mazes", "eval_batch_size"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
+        for name in (
+            "num_steps",
+            "num_epochs",
+            "validate_every",
+            "valid_mazes",
+            "eval_batch_size",
+            "stop_after_collapses",
+        ):
+            if not 0 <= getattr(self, name) < 2**31:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 to 2³¹ - 1")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is {self.batch_size}, expected 1 or more")
         if not (self.num_steps or self.num_epochs):
@@ -160,6 +167,8 @@ class Recipe:
             validate_every=self.validate_every or per_epoch,
             eval_batch_size=self.eval_batch_size or self.batch_size,
         )
+        if recipe.num_steps >= 2**31:
+            raise ValueError(f"{recipe.num_steps} steps are too many, expected less than 2³¹")
         for size in (recipe.batch_size, recipe.eval_batch_size):
             devices.check_batch_size(size)
         recipe.make_optimizer()

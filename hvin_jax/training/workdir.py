@@ -20,7 +20,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any, Self, TextIO
 
-from hvin_jax._files import atomic_write, is_unfinished, write_json
+from hvin_jax._files import atomic_write, is_unfinished, new_folder, read_json, write_json
 from hvin_jax._locks import held, is_held
 
 RESULT_SCHEMA = {
@@ -67,15 +67,35 @@ class WorkdirBusy(WorkdirError):
 @contextlib.contextmanager
 def locked(folder: pathlib.Path) -> Iterator[None]:
     """Holds a folder, so that no second process works in it; a killed process lets go of it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise WorkdirError(f"{folder} is a file, expected a folder for the run") from error
+    lock = folder / ".lock"
+    with _made(folder):
+        before = set(folder.iterdir())
+        with _held(folder, lock):
+            try:
+                yield
+            except BaseException:
+                if set(folder.iterdir()) - before == {lock}:  # nothing was begun
+                    lock.unlink()
+                raise
+
+
+@contextlib.contextmanager
+def _held(folder: pathlib.Path, lock: pathlib.Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(held(folder / ".lock"))
+            stack.enter_context(held(lock))
         except BlockingIOError as error:
             raise WorkdirBusy(f"another process is working in {folder}") from error
+        yield
+
+
+@contextlib.contextmanager
+def _made(folder: pathlib.Path) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(new_folder(folder))
+        except (FileExistsError, NotADirectoryError) as error:
+            raise WorkdirError(f"{folder} is a file, expected a folder for the run") from error
         yield
 
 
@@ -99,10 +119,7 @@ def check_owner(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
                 "not the folder of a run; choose another one"
             )
         return
-    try:
-        other = json.loads(path.read_text())
-    except ValueError as error:
-        raise WorkdirError(f"{path} can't be read: {error}") from error
+    other = _read(path)
     if differences := list(_differences(other, json.loads(json.dumps(config)))):
         raise WorkdirError(
             f"{folder} belongs to another configuration; choose another folder (--workdir of the "
@@ -120,19 +137,15 @@ def claim(folder: pathlib.Path, config: Mapping[str, Any]) -> None:
 _LENGTH = {"config.name", "config.train.num_steps", "config.train.num_epochs"}
 
 
-def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
-    """Lets a claimed folder go on from the checkpoints of a shorter run of the same configuration.
+def check_start(config: Mapping[str, Any], source: pathlib.Path) -> None:
+    """Checks that a configuration can go on from a run.
 
     Raises:
       WorkdirError: the configurations differ in more than their length, or in what their first
         steps would do.
     """
-    if (folder / "checkpoints").exists():
-        return  # it is on its way already
-    try:
-        config, other = (json.loads((x / "config.json").read_text()) for x in (folder, source))
-    except (OSError, ValueError) as error:
-        raise WorkdirError(f"{source} is not the folder of a run: {error}") from error
+    other = _read(source / "config.json")
+    config = json.loads(json.dumps(config))
     different = [x for x in _differences(other, config) if x.split(":")[0] not in _LENGTH]
     if config["optimizer"]["schedule"] != "constant":
         different.append("a schedule that depends on the length")
@@ -140,6 +153,10 @@ def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
         raise WorkdirError(f"can't start from {source}: {'; '.join(different)}")
     if not (source / "checkpoints").is_dir():
         raise WorkdirError(f"can't start from {source}: its checkpoints are gone")
+
+
+def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
+    """Lets a claimed folder go on from the checkpoints of a run, after `check_start`."""
     for name in ("metrics.jsonl", "sittings.jsonl"):
         shutil.copy(source / name, folder)
     part = folder / "checkpoints.part"
@@ -203,11 +220,7 @@ def devices_before(folder: pathlib.Path, step: int) -> int | None:
 
 def read_result(folder: pathlib.Path) -> dict[str, Any]:
     """What came out of a complete run, see `RESULT_SCHEMA`."""
-    path = folder / "result.json"
-    try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise WorkdirError(f"{path} can't be read: {error}") from error
+    return _read(folder / "result.json")
 
 
 def read_sittings(folder: pathlib.Path) -> list[dict[str, Any]]:
@@ -215,11 +228,18 @@ def read_sittings(folder: pathlib.Path) -> list[dict[str, Any]]:
     return _read_lines(folder / "sittings.jsonl")
 
 
+def _read(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        return read_json(path)
+    except ValueError as error:
+        raise WorkdirError(str(error)) from error
+
+
 def _read_lines(path: pathlib.Path) -> list[dict[str, Any]]:
     """The lines of a JSONL file; one that a killed process left unfinished is left out."""
     lines = []
     for text in path.read_text().splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             lines.append(json.loads(text))
     return lines
 

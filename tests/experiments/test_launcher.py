@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import resource
 import subprocess
 
@@ -149,6 +150,9 @@ def test_weights_to_begin_with(finished):
         ),
         (["--config.model.kernel_size=4"], "maze: kernel_size must be odd"),
         (["--config.model.epsilon=1.5"], "epsilon must lie in [0, 1], got 1.5"),
+        (["--config.model.initial_temperature=nan"], "initial_temperature must be finite, got nan"),
+        (["--config.model.block_depth=1000000"], "has 2,000,000 layers, expected 100,000 at most"),
+        (["--config.data.train=99999999999999"], "mazes of 7×7 would take"),
         (["--config.train.batch_size=7"], "a batch of 7 can't be shared evenly by 2 devices"),
         (["--config.train.batch_size=128"], "64 training examples do not fill a batch of 128"),
         (["--config.data.file=gone.npz"], "maze: gone.npz: there is no such file"),
@@ -159,6 +163,7 @@ def test_weights_to_begin_with(finished):
         (["--config.train.weights=gone"], "maze: gone: no planner there"),
         (["--config.eval.select=speed"], "select is 'speed'"),
         (["--config.eval.every_steps=-1"], "validate_every is -1"),
+        (["--start_from=gone"], "maze: gone/config.json: there is no such file"),
         (["--workdir=/proc/nowhere"], "maze: can't use"),
         (["surplus"], "maze: unexpected argument 'surplus'"),
     ],
@@ -170,8 +175,22 @@ def test_mistakes(tmp_path, changes, message):
     assert message in err
     assert err.startswith("maze: ")
     assert err.count("\n") == 1
-    # The folder is not taken: the corrected command may use it.
-    assert not (tmp_path / "runs/wrong/config.json").exists()
+    # Nothing was begun: no folder, no data.
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_configuration(tmp_path):
+    """A pipe would be read for ever; a file may lack a setting."""
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "bare.py").write_text(
+        "import ml_collections\nget_config = ml_collections.ConfigDict"
+    )
+    for name, message in (
+        ("pipe.py", "pipe.py is a pipe or a device, expected a file"),
+        ("bare.py", "the configuration has no setting data, see experiments/configs"),
+    ):
+        code, _, err = run("maze", f"--config={name}", folder=tmp_path)
+        assert (code, err) == (1, f"maze: {message}\n")
 
 
 def test_missing_config(tmp_path):

@@ -10,7 +10,15 @@ import time
 import pytest
 from launching import TINY, assert_same_outcome, run, start, wait_for
 
-from hvin_jax.training.workdir import WorkdirError, check_owner, claim, read_metrics, start_from
+from hvin_jax.training.workdir import (
+    WorkdirError,
+    check_owner,
+    check_start,
+    claim,
+    read_metrics,
+    read_result,
+    start_from,
+)
 
 pytestmark = pytest.mark.processes
 
@@ -123,7 +131,13 @@ def test_a_run_whose_checkpoints_are_gone_is_not_gone_on_from(tmp_path):
         folder.mkdir()
         claim(folder, {"train": {"num_steps": steps}, "optimizer": {"schedule": "constant"}})
     with pytest.raises(WorkdirError, match="its checkpoints are gone"):
-        start_from(longer, shorter)
+        check_start(json.loads((longer / "config.json").read_text()), shorter)
+
+
+def test_a_damaged_result_is_one_sentence(tmp_path):
+    (tmp_path / "result.json").write_text(100_000 * "[")
+    with pytest.raises(WorkdirError, match=r"^\S+result.json is not sound JSON: it is nested too"):
+        read_result(tmp_path)
 
 
 def test_what_a_killed_process_began_is_begun_anew(tmp_path):

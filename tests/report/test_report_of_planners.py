@@ -82,6 +82,7 @@ def stored(tmp_path):
             "sittings": [],
             **dict.fromkeys(("steps", "skipped_steps", "best_step", "wall_seconds"), 1),
             "collapsed": False,
+            "test": {"ranges": [], "starts_by_spl": [], "successes_by_spl": []},
         }
         (folder / "result.json").write_text(json.dumps(result))
     return tmp_path

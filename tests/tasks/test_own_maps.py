@@ -28,6 +28,11 @@ def test_text_by_hand():
     assert from_text("..\r\n.#\r\n").maze.tolist() == [[1, 1], [1, 0]]
 
 
+def test_a_byte_order_mark_is_no_cell(tmp_path):
+    (tmp_path / "map.txt").write_text(DRAWING, encoding="utf-8-sig")
+    assert to_text(read_map(tmp_path / "map.txt")) == DRAWING
+
+
 @pytest.mark.parametrize("size", [(1, 1), (1, 8), (8, 1), (6, 9)])
 def test_round_trips(tmp_path, size):
     maze, goal = maze_oracle.random_maps(5, size, seed=2)
@@ -88,6 +93,8 @@ def test_bad_arrays_are_explained():
         from_array(np.ones(3))
     with pytest.raises(ValueError, match="values other than 0"):
         from_array(np.full((2, 2), 255))
+    with pytest.raises(ValueError, match="of type complex128, expected numbers 0 and 1"):
+        from_array(np.ones((2, 2), complex))
     with pytest.raises(ValueError, match=r"the goal \(0, 2\) is outside of the 2×2 map"):
         OwnMap(np.ones((2, 2)), goal=(0, 2))
     with pytest.raises(ValueError, match=r"the start \(0, 0\) is on a wall"):
@@ -107,6 +114,9 @@ def test_bad_files_are_explained(tmp_path):
     (tmp_path / "text.png").write_text("....")
     with pytest.raises(ValueError, match=r"text\.png is not an image"):
         read_map(tmp_path / "text.png")
+    Image.new("L", (4, 4)).save(tmp_path / "jpeg.png", format="JPEG")
+    with pytest.raises(ValueError, match=r"jpeg\.png is not an image in PNG format"):
+        read_map(tmp_path / "jpeg.png")
     (tmp_path / "empty.npy").write_bytes(b"")
     with pytest.raises(ValueError, match=r"empty\.npy: "):
         read_map(tmp_path / "empty.npy")

@@ -197,8 +197,8 @@ def test_mistakes(mazes, task, tmp_path):
     [
         ({"feed": "disk"}, "feed is 'disk', expected auto, device or stream"),
         ({"select": "speed"}, "select is 'speed', expected one of optimality, success"),
-        ({"validate_every": -1}, "validate_every is -1, expected 0 or more"),
-        ({"valid_mazes": -1}, "valid_mazes is -1, expected 0 or more"),
+        ({"validate_every": -1}, "validate_every is -1, expected 0 to"),
+        ({"valid_mazes": -1}, "valid_mazes is -1, expected 0 to"),
         ({"batch_size": 0}, "batch_size is 0, expected 1 or more"),
         ({"num_steps": 0, "num_epochs": 0}, "there is nothing to train"),
         ({"seed": 2**64}, "seed is 18446744073709551616, expected 0 to"),

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from hvin_jax._files import is_unfinished, write_json
+from hvin_jax._files import is_unfinished, read_json, write_json
 from hvin_jax._locks import held
 from hvin_jax._private import private_folder
 from hvin_jax.tasks._npz import MazeFileError, NpzReader, write_npz
@@ -154,26 +154,39 @@ def load_view_data(folder: str | os.PathLike[str]) -> ViewData:
     """
     folder = pathlib.Path(folder)
     manifest = _read_manifest(folder)
-    shards = manifest.get("shards", [])
+    shards = manifest["shards"]
     made = sum(entry["mazes"] for entry in shards)
     if not shards or made < manifest["total"]:
         raise IncompleteError(
             f"{folder} is incomplete, with views of {made} of {manifest.get('total', '?')} mazes: "
             "run the same command as before to complete it (python -m experiments.make_views)"
         )
+    if made > manifest["total"]:
+        raise MazeFileError(f"{folder} has views of {made} mazes, expected {manifest['total']}")
     mazes = load_mazes(folder / MAZES)
     columns, views, index = zip(*(_read_shard(folder, entry) for entry in shards), strict=True)
     counts = [len(getattr(mazes, split)) for split in SPLITS]
     if sum(counts) != made:
         raise MazeFileError(f"{folder}: {MAZES} has {sum(counts)} mazes, the shards have {made}")
+    all_views = np.concatenate(views)
+    if not _within(all_views, sum(map(len, columns))):
+        raise MazeFileError(f"{folder} has views of columns that are not there")
+    if not all(_within(part, len(all_views)) for part in index):
+        raise MazeFileError(f"{folder} has cells with views that are not there")
+    if any(part.shape[1:3] != mazes.train.size for part in index):
+        raise MazeFileError(f"{folder} has views of mazes of another size than {MAZES}")
     by_split = np.split(np.concatenate(index), np.cumsum(counts)[:-1])
     return ViewData(
         mazes=mazes,
         columns=np.concatenate(columns),
-        views=np.concatenate(views),
+        views=all_views,
         index=dict(zip(SPLITS, by_split, strict=True)),
         looks=draw_looks(manifest["seed"], made),
     )
+
+
+def _within(numbers: np.ndarray, count: int) -> bool:
+    return not numbers.size or int(numbers.max()) < count
 
 
 @contextlib.contextmanager
@@ -218,13 +231,13 @@ def _manifest_checksum(manifest: dict[str, Any]) -> str:
 
 def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     path = folder / MANIFEST
-    if not path.is_file():
+    if not path.exists():
         raise IncompleteError(
             f"{folder} is not a folder of views, which has a {MANIFEST}: make one by "
             "python -m experiments.make_views"
         )
     try:
-        manifest = json.loads(path.read_text())
+        manifest = read_json(path)
         if manifest["format"] != FORMAT or manifest["version"] != VERSION:
             raise ValueError(
                 f"it is {manifest['format']} version {manifest['version']}, this hvin_jax reads "
@@ -233,13 +246,37 @@ def _read_manifest(folder: pathlib.Path) -> dict[str, Any]:
         # Earlier versions had none.
         if manifest.get("sha256") not in (None, _manifest_checksum(manifest)):
             raise ValueError("its checksum is wrong, so it is damaged or was changed")
-    except (ValueError, KeyError, TypeError) as error:
+        _check_manifest(manifest)
+    except KeyError as error:
+        raise MazeFileError(f"{path} can't be used: {error} is missing") from error
+    except ValueError as error:
         raise MazeFileError(f"{path} can't be used: {error}") from error
     return manifest
 
 
+def _check_manifest(manifest: dict[str, Any]) -> None:
+    shards = manifest["shards"]
+    if not isinstance(shards, list) or not all(isinstance(entry, dict) for entry in shards):
+        raise ValueError(f"shards is {shards!r}, expected a list of objects")
+    counts = [("seed", manifest["seed"]), *(("mazes", entry["mazes"]) for entry in shards)]
+    if shards:
+        counts.append(("total", manifest["total"]))
+    for name, count in counts:
+        if type(count) is not int or not 0 <= count < 2**63:
+            raise ValueError(f"{name} is {count!r}, expected a whole number of 0 or more")
+    for number, entry in enumerate(shards):
+        if entry["file"] != _shard_name(number):
+            raise ValueError(f"a file is {entry['file']!r}, expected {_shard_name(number)}")
+        if not isinstance(entry["sha256"], str):
+            raise ValueError(f"sha256 of {entry['file']} is {entry['sha256']!r}, expected a text")
+
+
+def _shard_name(number: int) -> str:
+    return f"views-{number:05d}.npz"
+
+
 def _write_shard(folder: pathlib.Path, number: int, parts: list[CompactViews]) -> dict[str, Any]:
-    name = f"views-{number:05d}.npz"
+    name = _shard_name(number)
     columns = np.concatenate([part.columns for part in parts])
     views = np.concatenate([part.views for part in parts])
     index = np.stack([part.index for part in parts])
@@ -268,6 +305,8 @@ def _read_shard(
         columns, views, index = (reader.read(name) for name in ("columns", "views", "index"))
     if columns.shape[1:] != COLUMN_SHAPE or views.shape[1:] != (COLUMNS,) or index.ndim != 4:
         raise MazeFileError(f"{path} has arrays of unexpected shapes")
+    if (columns.dtype, views.dtype, index.dtype) != (np.uint8, np.uint32, np.uint32):
+        raise MazeFileError(f"{path} has arrays of unexpected types")
     return columns, views, index
 
 
