@@ -78,7 +78,7 @@ class Planner:
         maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
         count, height, width = maze.shape
         shape = _stored_shape(*maze.shape)
-        _check_memory(self.model, (*shape, self.mechanism.num_orientations))
+        _check_memory(self.model, (*maze.shape, self.mechanism.num_orientations))
         more = [(0, larger - own) for own, larger in zip(maze.shape, shape, strict=True)]
         output = _apply(
             self.model,

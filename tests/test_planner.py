@@ -192,6 +192,15 @@ def test_planners_of_equal_models_share_what_is_compiled(planner):
     assert not np.asarray(output.logits).any()
 
 
+def test_new_sizes_are_not_compiled_for(planner):
+    """Maps of many sizes are planned on in a few shapes."""
+    before = planner_module._apply._cache_size()
+    for height, width in itertools.product(range(9, 13), range(9, 13)):
+        output = planner.policy(np.ones((1, height, width)), [(1, 1, 0)])
+        assert output.logits.shape[1:3] == (height, width)
+    assert planner_module._apply._cache_size() - before <= 2
+
+
 def test_shipped_planners_have_cards():
     assert hvin_jax.shipped_planners() == ["diffdrive-15", "diffdrive-25"]
     for name in hvin_jax.shipped_planners():

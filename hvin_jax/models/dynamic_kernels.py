@@ -16,6 +16,8 @@ from hvin_jax.planning import DynamicConvMDP
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._windows import windows
 
+_LARGEST_KERNEL = 15
+
 
 class DynamicKernels(LatentPlanner):
     """A model whose latent MDP has kernels for every state, which are probabilities.
@@ -80,6 +82,11 @@ class DynamicKernels(LatentPlanner):
     def _check(self) -> None:
         checks.check_at_least("latent_actions", self.latent_actions, 0)
         checks.check_odd("kernel_size", self.kernel_size)
+        if self.kernel_size > _LARGEST_KERNEL:
+            raise ValueError(
+                f"kernel_size must be at most {_LARGEST_KERNEL}, got {self.kernel_size}: each state "
+                "has kernels of its own."
+            )
         for name, options in (
             ("head", ("q", "window")),
             ("kernel_start", ("neighbours", "random")),
