@@ -84,8 +84,8 @@ class DynamicKernels(LatentPlanner):
         checks.check_odd("kernel_size", self.kernel_size)
         if self.kernel_size > _LARGEST_KERNEL:
             raise ValueError(
-                f"kernel_size must be at most {_LARGEST_KERNEL}, got {self.kernel_size}: each state "
-                "has kernels of its own."
+                f"kernel_size must be at most {_LARGEST_KERNEL}, got {self.kernel_size}: each "
+                "state has kernels of its own."
             )
         for name, options in (
             ("head", ("q", "window")),
