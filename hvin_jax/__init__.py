@@ -13,6 +13,7 @@ from hvin_jax.planner import (
 from hvin_jax.planning import (
     MDP,
     ConvMDP,
+    DynamicConvMDP,
     Gate,
     PlanOutput,
     Policy,
@@ -28,6 +29,7 @@ from hvin_jax.planning import (
 __all__ = [
     "MDP",
     "ConvMDP",
+    "DynamicConvMDP",
     "Gate",
     "Plan",
     "PlanOutput",

@@ -13,12 +13,13 @@ from ml_collections import ConfigDict
 
 from experiments.configs.base import base_config, use_fast_recipe
 
-# Layers, policies in the loss after each so many of them, steps, learning rate.
+# Layers (as in the DT-VIN paper), policies in the loss after each so many of them, steps, learning
+# rate.
 _BY_SIZE = {
-    15: (120, 10, 1500, 2e-2),
-    25: (240, 20, 400, 1e-2),
-    35: (360, 30, 200, 1e-2),
-    51: (700, 50, 100, 5e-3),
+    15: (200, 10, 3000, 2e-2),
+    25: (300, 20, 800, 1e-2),
+    35: (600, 40, 300, 1e-2),
+    51: (1000, 50, 100, 5e-3),
 }
 
 
@@ -33,7 +34,7 @@ def get_config(cell: str = "") -> ConfigDict:
     config = base_config(name=f"dtvin-{cell}", model="dtvin", size=int(size))
     use_fast_recipe(config)
     config.data.mechanism = mechanism
-    config.data.train, config.data.valid, config.data.test = 5000, 200, 1000
+    config.data.train, config.data.valid, config.data.test = 5000, 500, 1000
     config.model.depth, config.loss.policies_every, steps, rate = _BY_SIZE[int(size)]
     config.optimizer.learning_rate = rate
     config.train.num_steps = steps
