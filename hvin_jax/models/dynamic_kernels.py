@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -57,7 +58,7 @@ class DynamicKernels(LatentPlanner):
 
     def latent(
         self, observed: jax.Array, inside: jax.Array | None
-    ) -> tuple[DynamicConvMDP, Partial]:
+    ) -> tuple[DynamicConvMDP, Callable[[], Partial]]:
         """A `DynamicConvMDP`."""
         self._check()
         mdp = DynamicConvMDP.from_logits(
@@ -69,7 +70,8 @@ class DynamicKernels(LatentPlanner):
                 jnp.where(cells, mdp.reward, 0),
                 jnp.where(cells[None, None, None, None], mdp.kernel, 0),
             )
-        return mdp, Partial(_read_q if self.head == "q" else _read_window, mdp, self._head())
+        read = _read_q if self.head == "q" else _read_window
+        return mdp, lambda: Partial(read, mdp, self._head())
 
     def as_map(self, value: jax.Array) -> jax.Array:
         """`[..., O, H, W]` to `[..., H, W, O]`."""

@@ -1,6 +1,7 @@
 """The frame of all models that plan by value: observation → latent MDP → value → policy."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
@@ -48,8 +49,12 @@ class LatentPlanner(nn.Module):
     # What subclasses count, each at least 1.
     sizes: ClassVar[tuple[str, ...]] = ()
 
-    def latent(self, observed: jax.Array, inside: jax.Array | None) -> tuple[Any, Partial]:
-        """The latent MDP, and what reads logits `[B, H, W, O, num_actions]` off a value.
+    def latent(
+        self, observed: jax.Array, inside: jax.Array | None
+    ) -> tuple[Any, Callable[[], Partial]]:
+        """The latent MDP, and what makes the head once there is a plan.
+
+        The head makes logits `[B, H, W, O, num_actions]` of a value.
 
         Args:
           observed: `[B, H, W, 1 + O]`, map and goal, zero beyond the border.
@@ -99,9 +104,10 @@ class LatentPlanner(nn.Module):
         if diagnostics and policies_every:
             raise ValueError("diagnostics and policies_every exclude each other.")
         observed = observation(maze, goal, self.num_orientations, inside)
-        mdp, read = self.latent(observed, inside)
+        mdp, make_head = self.latent(observed, inside)
         call = PlannerCall(observed, train, example_index, diagnostics, policies_every)
         plan = self.plan(mdp, call)
+        read = make_head()
         value = self.as_map(plan.value.astype(jnp.float32))
         if not policies_every:
             values, actions = jax.tree.map(self.as_map, (plan.values, plan.actions))

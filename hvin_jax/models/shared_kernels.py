@@ -1,6 +1,7 @@
 """The latent MDP of VIN, highway network and highway VIN: all states share their kernels."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -46,7 +47,9 @@ class SharedKernels(LatentPlanner):
     tie_kernels: bool = False
     dtype: str = "float32"
 
-    def latent(self, observed: jax.Array, inside: jax.Array | None) -> tuple[Any, Partial]:
+    def latent(
+        self, observed: jax.Array, inside: jax.Array | None
+    ) -> tuple[Any, Callable[[], Partial]]:
         """A `ConvMDP`."""
         for name in ("latent_actions", "hidden"):
             checks.check_at_least(name, getattr(self, name), 1)
@@ -60,11 +63,15 @@ class SharedKernels(LatentPlanner):
         mdp: Any = ConvMDP.from_reward(*map(self._narrow, (reward, value_kernel, reward_kernel)))
         if inside is not None:
             mdp = Bounded(mdp, jnp.broadcast_to(inside[..., None], mdp.value_shape))
-        # The last Q and the policy layer are linear, so they are multiplied first: the large Q
-        # itself is never formed.
-        head = self._head()
-        of_reward = windows(reward, self.kernel_size) @ (kernel_matrix(reward_kernel) @ head)
-        return mdp, Partial(_read, of_reward, kernel_matrix(value_kernel) @ head)
+
+        def make_head() -> Partial:
+            # The last Q and the policy layer are linear, so they are multiplied first: the large Q
+            # itself is never formed.
+            head = self._head()
+            of_reward = windows(reward, self.kernel_size) @ (kernel_matrix(reward_kernel) @ head)
+            return Partial(_read, of_reward, kernel_matrix(value_kernel) @ head)
+
+        return mdp, make_head
 
     def _narrow(self, x: jax.Array) -> jax.Array:
         return x.astype(jnp.bfloat16) if self.dtype == "bfloat16" else x

@@ -22,7 +22,7 @@ def get_config(cell):
 
 
 def test_deep_vins_stand_still(tmp_path):
-    copy_commands(tmp_path, "")
+    copy_commands(tmp_path)
     (tmp_path / "experiments/configs/paper.py").write_text(TINY)
     where = {"folder": tmp_path, "PYTHONPATH": str(tmp_path)}
 
