@@ -39,6 +39,11 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path not in heavy)
 
 
+def pytest_xdist_auto_num_workers():
+    """One more than there are cores: many tests wait for processes that they have started."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_configure_node(node):
     """Is called for each worker; all of them know the session by one name."""
     node.config.compiled = (

@@ -44,7 +44,8 @@ def operations(config: ConfigDict) -> float:
     if model.kind == "gppn":
         per_cell = 2 * (window * model.hidden + 4 * model.hidden**2)
     else:
-        per_cell = 2 * window * orientations**2 * model.latent_actions
+        # 0: as many as the task has, at most eight.
+        per_cell = 2 * window * orientations**2 * (model.latent_actions or 8)
     return 3 * config.train.batch_size * config.data.size**2 * depth_of(config) * per_cell
 
 

@@ -19,6 +19,8 @@ _COLOURS = {
     "gppn": "#edae49",
     "highway_network": "#30638e",
     "highway_vin": "#12a37a",
+    "dtvin": "#7b4fa3",
+    "highway_dtvin": "#8d6e63",
 }
 # Where fewer start states than this were pooled, neighbouring lengths are taken together.
 _WINDOW = 5

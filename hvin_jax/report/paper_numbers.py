@@ -14,6 +14,7 @@ _NAMES = {
     "Highway VIN": "highway_vin",
 }
 TITLES = {kind: title for title, kind in _NAMES.items()}
+TITLES |= {"dtvin": "DT-VIN", "highway_dtvin": "Highway DT-VIN"}  # of later papers, and of none
 
 
 class Rate(NamedTuple):

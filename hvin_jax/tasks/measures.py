@@ -12,8 +12,14 @@ import numpy as np
 from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
 from hvin_jax.tasks.rollouts import path_lengths
 
-# The paper's ranges (low, high] of the shortest path length for each maze size.
-SPL_RANGES = {15: ((0, 30), (30, 60), (60, 100)), 25: ((0, 60), (60, 130), (130, 230))}
+# Ranges (low, high] of the shortest path length for each maze size: the paper's, and those of the
+# DT-VIN paper for four moves.
+SPL_RANGES = {
+    15: ((0, 30), (30, 60), (60, 100)),
+    25: ((0, 60), (60, 130), (130, 230)),
+    35: ((0, 100), (100, 200), (200, 300)),
+    100: ((0, 600), (600, 1200), (1200, 1800)),
+}
 
 
 @dataclasses.dataclass(frozen=True)
