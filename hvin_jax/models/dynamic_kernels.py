@@ -164,13 +164,13 @@ def _nearness(down: int, right: int) -> tuple[int, int]:
     return down**2 + right**2, 2 * down - right
 
 
-def _goal_reward(key: jax.Array, shape: tuple[int, int], dtype: jnp.dtype = jnp.float32):  # type: ignore[no-untyped-def]
+def _goal_reward(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array:
     """2.1 for the goal in a state's own orientation, nothing for the map."""
     del key
     return 2.1 * jnp.eye(*shape, k=-1, dtype=dtype)
 
 
-def _identity(key: jax.Array, shape: tuple[int, int], dtype: jnp.dtype = jnp.float32):  # type: ignore[no-untyped-def]
+def _identity(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array:
     del key
     return jnp.eye(*shape, dtype=dtype)
 
