@@ -167,12 +167,14 @@ def _nearness(down: int, right: int) -> tuple[int, int]:
 def _goal_reward(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array:
     """2.1 for the goal in a state's own orientation, nothing for the map."""
     del key
-    return 2.1 * jnp.eye(*shape, k=-1, dtype=dtype)
+    rows, columns = shape
+    return 2.1 * jnp.eye(rows, columns, k=-1, dtype=dtype)
 
 
 def _identity(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array:
     del key
-    return jnp.eye(*shape, dtype=dtype)
+    rows, columns = shape
+    return jnp.eye(rows, columns, dtype=dtype)
 
 
 def _read_q(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
