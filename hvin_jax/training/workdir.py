@@ -160,6 +160,8 @@ def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:
     for name in ("metrics.jsonl", "sittings.jsonl"):
         shutil.copy(source / name, folder)
     part = folder / "checkpoints.part"
+    if part.is_symlink():
+        raise WorkdirError(f"{part} is a link, and nothing is copied through it; remove it")
     if part.exists():  # of a process that was killed as it copied
         shutil.rmtree(part)
     shutil.copytree(source / "checkpoints", part)
