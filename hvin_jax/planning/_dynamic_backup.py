@@ -18,6 +18,7 @@ import functools
 import itertools
 import operator
 from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ from jax import lax
 from hvin_jax.planning._conv_backup import divisor
 
 # So many layers at most add to the gradient of the weights at a time.
-_GROUP = 5
+_GROUP = 10
 
 
 def q_maps(kernel: jax.Array, future: jax.Array) -> list[jax.Array]:
@@ -58,6 +59,36 @@ def actions_of(kernel: jax.Array, future: jax.Array) -> jax.Array:
 def q_of(kernel: jax.Array, future: jax.Array, action: jax.Array) -> jax.Array:
     """Q of the chosen actions, `[B, O, H, W]`."""
     return _chosen(action, q_maps(kernel, future))
+
+
+@jax.custom_vjp
+def q_of_all(kernel: jax.Array, future: jax.Array) -> jax.Array:
+    """Q of all actions, `[B, O, H, W, A]`."""
+    return jnp.stack(q_maps(kernel, future), -1)
+
+
+def _q_of_all_fwd(kernel: jax.Array, future: jax.Array) -> tuple[jax.Array, Any]:
+    return q_of_all(kernel, future), (kernel, future)
+
+
+def _q_of_all_bwd(residuals: Any, cotangent: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Padded once for each place of the window, not for each action as well."""
+    kernel, future = residuals
+    size, _, orientations, num_actions = kernel.shape[:4]
+    by_action = [cotangent[..., a] for a in range(num_actions)]
+    places = list(itertools.product(range(size), range(size), range(orientations)))
+    grads = [jnp.stack([x * seen for x in by_action]) for seen in _shifts(future, size).values()]
+    future_grad = jnp.zeros_like(_margin(future, size))
+    for i, j, p in places:
+        weights = kernel[i, j, p]
+        share = _sum(weights[a] * x for a, x in enumerate(by_action)).sum(1)
+        around = [(0, 0), (i, size - 1 - i), (j, size - 1 - j)]
+        future_grad = future_grad.at[:, p].add(jnp.pad(share, around))
+    inner = slice(size // 2, -(size // 2) or None)
+    return jnp.stack(grads).reshape(kernel.shape), future_grad[:, :, inner, inner]
+
+
+q_of_all.defvjp(_q_of_all_fwd, _q_of_all_bwd)
 
 
 def follow_vjp(

@@ -4,7 +4,6 @@ from typing import Any
 
 import chex
 import jax
-import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.planning import _checks as checks
@@ -95,7 +94,7 @@ class DynamicConvMDP:
 
     def q(self, value: jax.Array) -> jax.Array:
         """All Q, `[B, O, H, W, A]`."""
-        return jnp.stack(backup.q_maps(self.kernel, self.reward + value), -1)
+        return backup.q_of_all(self.kernel, self.reward + value)
 
     def greedy(self, value: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The VI module: `max_a Q` and its argument, both `[B, O, H, W]`."""

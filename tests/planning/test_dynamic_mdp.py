@@ -58,6 +58,15 @@ def test_members(shape):
     best, action = mdp.greedy(value)
     chex.assert_trees_all_close((mdp.q(value), best), (q, q.max(-1)), rtol=1e-12)
     np.testing.assert_array_equal(action, q.argmax(-1))
+    weights = np.random.default_rng(2).normal(size=q.shape)
+    both = (
+        jax.grad(lambda *args, f=f: jnp.sum(weights * f(*args)), (0, 1))(mdp.kernel, value)
+        for f in (
+            lambda kernel, value: DynamicConvMDP(reward, kernel).q(value),
+            lambda kernel, value: plain_q(reward, kernel, value),
+        )
+    )
+    chex.assert_trees_all_close(*both, rtol=1e-9, atol=1e-9)
     last = jnp.full(reward.shape, shape[4] - 1)
     chex.assert_trees_all_close(mdp.q_of(value, last), q[..., -1], rtol=1e-12)
 
