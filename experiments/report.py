@@ -35,7 +35,8 @@ from hvin_jax.tasks.measures import SPL_RANGES
 _NAME = flags.DEFINE_list(
     "name",
     ["all"],
-    f"Which of {', '.join((*NAMES, 'cost', 'first_steps'))}; all: those with finished runs.",
+    f"Which of {', '.join((*NAMES, 'cost', 'first_steps', 'dtvin'))}; all: the studies with "
+    "finished runs.",
 )
 _SCALE = flags.DEFINE_enum("scale", "cpu", SCALES, "Full size, or a size for CPUs.")
 _SEEDS = flags.DEFINE_list("seeds", ["0", "1", "2"], "Runs of which seeds to use.")
@@ -219,7 +220,10 @@ def main() -> None:
         if not _NAME.value:
             raise ValueError("--name is empty, see --help for the names")
         for name in NAMES if everything else _NAME.value:
-            is_there = _measured(name) if name in MEASURED_PAGES else _study(name, seeds)
+            if name == "dtvin":
+                is_there = _dtvin()
+            else:
+                is_there = _measured(name) if name in MEASURED_PAGES else _study(name, seeds)
             if not is_there and not everything:
                 folder = pathlib.Path(_RESULTS.value) / _SCALE.value
                 raise ValueError(f"no run of {name} has finished in {folder}")
@@ -238,6 +242,20 @@ def _measured(name: str) -> bool:
         raise ValueError(
             f"{path} is not what python -m benchmarks.{name} makes: {error!r}"
         ) from error
+    say(str(page.write()))
+    return True
+
+
+def _dtvin() -> bool:
+    """The page of the runs that grew from each other, RESULTS/dtvin/MECHANISM-SIZE-seedN."""
+    results = pathlib.Path(_RESULTS.value) / "dtvin"
+    folders = {x: x.name.partition("-")[0] for x in sorted(results.glob("*-*-seed*"))}
+    groups = finished_groups(folders)
+    if not groups:
+        return False
+    page = Page(results / "report", "dtvin")
+    depths(page, groups)
+    provenance(page, groups)
     say(str(page.write()))
     return True
 

@@ -1,4 +1,7 @@
-"""The paper's own numbers, to be set beside ours: `paper/*.csv`."""
+"""The papers' own numbers, to be set beside ours: `paper/*.csv`.
+
+`tables_dtvin.csv` is of the DT-VIN paper (ICML 2025), the others are of the highway VIN paper.
+"""
 
 import csv
 import functools
@@ -12,9 +15,10 @@ _NAMES = {
     "GPPN": "gppn",
     "Highway network": "highway_network",
     "Highway VIN": "highway_vin",
+    "DT-VIN": "dtvin",
+    "Highway DT-VIN": "highway_dtvin",
 }
 TITLES = {kind: title for title, kind in _NAMES.items()}
-TITLES |= {"dtvin": "DT-VIN", "highway_dtvin": "Highway DT-VIN"}  # of later papers, and of none
 
 
 class Rate(NamedTuple):
@@ -35,7 +39,7 @@ def paper_rate(
       size: side of the mazes.
       depth: `N`.
       spl_range: (low, high], such as (30, 60).
-      task: "2d" or "3d".
+      task: "2d" or "3d"; of the DT-VIN paper, the mechanism, such as "news".
     """
     return _rates(task).get((metric, model, size, depth, spl_range))
 
@@ -47,13 +51,15 @@ def paper_quantity(quantity: str, model: str, size: int, depth: int) -> float | 
 
 @functools.cache
 def _rates(task: str) -> dict[tuple, Rate]:
-    name = {"2d": "tables_2d_maze.csv", "3d": "table_3d_vizdoom.csv"}[task]
+    name = {"2d": "tables_2d_maze.csv", "3d": "table_3d_vizdoom.csv"}.get(task, "tables_dtvin.csv")
     rates = {}
     for row in _rows(name):
+        if row.get("mechanism", task) != task or not row["depth"]:  # not said for all models
+            continue
         low, high = (int(x) for x in row["spl_range"].split("-"))
         spl_range = (0 if low == 1 else low, high)
         model, size, depth = _NAMES[row["model"]], int(row["maze_size"]), int(row["depth"])
-        rate = Rate(float(row["mean"]), float(row["std"]))
+        rate = Rate(float(row["mean"]), float(row["std"]) if "std" in row else None)
         rates[row["metric"], model, size, depth, spl_range] = rate
     return rates
 

@@ -3,11 +3,13 @@
 import csv
 import io
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hvin_jax._files import write_text
 from hvin_jax.report.paper_numbers import TITLES, Rate, paper_rate
 from hvin_jax.report.runs import Group
+from hvin_jax.tasks.mechanisms import MECHANISMS
 
 Table = list[list[str]]  # the first row is the header
 # The variants that have a row of the paper beside them: the model as it is, however it was trained.
@@ -33,8 +35,11 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
         row = [TITLES[group.model], str(group.depth), group.variant or "–", str(len(group.runs))]
         for spl_range in ranges:
             cell = (metric, group.model, group.size, group.depth, spl_range)
-            task = "3d" if group.variant == "views" else "2d"
-            paper = paper_rate(*cell, task=task) if group.variant in _OF_THE_PAPER else None
+            paper = None
+            if group.variant in MECHANISMS:
+                paper = paper_rate(*cell, task=group.variant)
+            elif group.variant in _OF_THE_PAPER:
+                paper = paper_rate(*cell, task="3d" if group.variant == "views" else "2d")
             row += [spread(group.rate(metric, spl_range)), spread(paper)]
         table.append(row)
     return table
@@ -53,7 +58,7 @@ def provenance_table(groups: Sequence[Group]) -> Table:
                     f"[{name}](../{name})",
                     f"[json](../{name}/config.json)",
                     f"[jsonl](../{name}/metrics.jsonl)",
-                    str(model.get("latent_actions", f"hidden {model['hidden']}")),
+                    _width(model),
                     str(result["steps"]),
                     str(result["skipped_steps"]),
                     str(result["best_step"]),
@@ -63,6 +68,13 @@ def provenance_table(groups: Sequence[Group]) -> Table:
                 ]
             )
     return table
+
+
+def _width(model: Mapping[str, Any]) -> str:
+    """How many latent actions a model has; 0 stands for as many as the task has."""
+    if "latent_actions" not in model:
+        return f"hidden {model['hidden']}"
+    return str(model["latent_actions"] or "those of the task")
 
 
 def markdown(table: Table) -> str:
