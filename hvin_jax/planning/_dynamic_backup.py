@@ -74,14 +74,12 @@ def _q_of_all_fwd(kernel: jax.Array, future: jax.Array) -> tuple[jax.Array, Any]
 def _q_of_all_bwd(residuals: Any, cotangent: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Padded once for each place of the window, not for each action as well."""
     kernel, future = residuals
-    size, _, orientations, num_actions = kernel.shape[:4]
-    by_action = [cotangent[..., a] for a in range(num_actions)]
-    places = list(itertools.product(range(size), range(size), range(orientations)))
-    grads = [jnp.stack([x * seen for x in by_action]) for seen in _shifts(future, size).values()]
-    future_grad = jnp.zeros_like(_margin(future, size))
-    for i, j, p in places:
-        weights = kernel[i, j, p]
-        share = _sum(weights[a] * x for a, x in enumerate(by_action)).sum(1)
+    size = kernel.shape[0]
+    by_action = [cotangent[..., a] for a in range(kernel.shape[3])]
+    grads, future_grad = [], jnp.zeros_like(_margin(future, size))
+    for (i, j, p), seen in _shifts(future, size).items():
+        grads.append(jnp.stack([x * seen for x in by_action]))
+        share = _sum(kernel[i, j, p, a] * x for a, x in enumerate(by_action)).sum(1)
         around = [(0, 0), (i, size - 1 - i), (j, size - 1 - j)]
         future_grad = future_grad.at[:, p].add(jnp.pad(share, around))
     inner = slice(size // 2, -(size // 2) or None)
