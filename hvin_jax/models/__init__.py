@@ -1,5 +1,6 @@
 """Planners as Flax modules with one call signature, the four of the paper first; perception."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -88,4 +89,10 @@ def init_params(model: Any, key: jax.Array, size: tuple[int, int] = (4, 4)) -> A
     """Parameters of a planner; they do not depend on the size of the maps."""
     maze = jnp.zeros((1, *size), jnp.float32)
     goal = jnp.zeros((*maze.shape, model.num_orientations), jnp.float32)
-    return model.init(key, maze, goal, train=False)
+    return _init(model, key, maze, goal)
+
+
+@partial(jax.jit, static_argnums=0)
+def _init(model: Any, *args: Any) -> Any:
+    """Compiled, so that only what draws the parameters is run, not the plan."""
+    return model.init(*args, train=False)

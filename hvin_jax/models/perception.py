@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import jax
@@ -109,9 +110,8 @@ class VisualModel(nn.Module):
     def init_params(self, key: jax.Array, view: tuple[int, ...], goal: tuple[int, ...]) -> Any:
         """Parameters for views of a shape `[height, width, 3]` and goals `[H, W, O]`."""
         index = jnp.zeros((1, *goal[:2], 4), jnp.int32)
-        return self.init(
-            key, jnp.zeros((1, *view), jnp.uint8), index, jnp.zeros((1, *goal)), train=False
-        )
+        init = jax.jit(partial(self.init, train=False))
+        return init(key, jnp.zeros((1, *view), jnp.uint8), index, jnp.zeros((1, *goal)))
 
 
 def make_perception(settings: Mapping[str, Any]) -> Perception:
