@@ -205,6 +205,17 @@ def test_blocks_barriers_and_pillars():
     assert (_maps("pillars")[:, 1:-1, 1:-1] == 0).any((1, 2)).mean() > 0.9
 
 
+def test_slants_have_steps():
+    """Corners are where one or three of four cells are walls; straight walls have few of them."""
+
+    def corners(family):
+        wall = (_maps(family, (25, 25)) == 0).astype(int)
+        four = wall[:, 1:, 1:] + wall[:, :-1, 1:] + wall[:, 1:, :-1] + wall[:, :-1, :-1]
+        return (four % 2).sum() / wall[:, 1:-1, 1:-1].sum()
+
+    assert corners("slants") > 1.5 * corners("barriers")
+
+
 def test_bug_traps_are_concave():
     """From some free cell one looks at inner walls in three of the four directions."""
     wall = np.pad(_maps("bug_traps")[:, 1:-1, 1:-1] == 0, ((0, 0), (1, 1), (1, 1)))

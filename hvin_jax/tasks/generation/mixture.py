@@ -30,6 +30,7 @@ FAMILIES: dict[str, Family] = {
         obstacles.fields,
         obstacles.blocks,
         obstacles.barriers,
+        obstacles.slants,
         obstacles.pillars,
         obstacles.bug_traps,
     )

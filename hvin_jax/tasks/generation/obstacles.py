@@ -1,4 +1,4 @@
-"""Families of obstacles in the open: scattered cells, blocks, barriers, pillars, traps."""
+"""Families of obstacles in the open: scattered cells, blocks, barriers, slants, pillars, traps."""
 
 import numpy as np
 
@@ -37,6 +37,24 @@ def barriers(size: Size, rng: Rng) -> np.ndarray:
     thick = rng.integers(1, 2 if min(size) < 12 else 3, size=count)
     extent = np.stack([np.where(level, thick, length), np.where(level, length, thick)], axis=1)
     return _without(size, _placed(size, rng, extent))
+
+
+@one_by_one
+def slants(size: Size, rng: Rng) -> np.ndarray:
+    """Walls at any angle and discs, which are 1 cell to a fifth of the map thick."""
+    maze = np.ones(size, np.uint8)
+    row, column = np.indices(size)
+    thick = rng.uniform(0.6, max(1.0, min(size) / 10))  # half of it
+    for _ in range(rng.integers(1, 3 + size[0] * size[1] // int(60 * thick))):
+        # A wall is what is near a segment; that of a disc is a point.
+        length = rng.uniform(0, 0.3) * max(size) if rng.random() < 0.6 else 0.0
+        angle, middle = rng.uniform(0, np.pi), rng.random(2) * size
+        down, right = row - middle[0], column - middle[1]
+        along = down * np.sin(angle) + right * np.cos(angle)
+        across = right * np.sin(angle) - down * np.cos(angle)
+        beyond = np.maximum(np.abs(along) - length, 0)
+        maze[beyond**2 + across**2 <= thick**2] = 0
+    return _walled(maze)
 
 
 @one_by_one
