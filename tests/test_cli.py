@@ -11,6 +11,7 @@ import hvin_jax
 from hvin_jax import _files
 from hvin_jax.cli import main, mazes
 from hvin_jax.tasks.files import load_mazes
+from hvin_jax.tasks.generation import FAMILIES
 
 DRAWING = "#######\n#S....#\n#.##..#\n#..#.G#\n#######\n"
 NO_PATH = "#######\n#S..#.#\n#.##.##\n#..#.G#\n#######\n"
@@ -144,6 +145,19 @@ def test_mazes_of_other_shapes_with_a_preview(hvin, tmp_path):
         assert image.size[0] > 800
 
 
+def test_mazes_of_families(hvin, tmp_path):
+    families = "--families=caves:2,rooms,bordered"
+    code, out, err = hvin("mazes", *SMALL, families, "--out=a.npz")
+    assert (code, err) == (0, "")
+    assert out.startswith("a.npz: 11 + 5 + 4 mazes of caves:2,rooms,bordered, 9×9, diffdrive, seed")
+    data = load_mazes(tmp_path / "a.npz")
+    assert data.families == "caves:2,rooms,bordered"
+    assert data.train.spl.shape == (11, 9, 9, 4)
+    out = hvin("mazes", "--help")[1]
+    for name in (*FAMILIES, "bordered"):
+        assert f"\n  {name} " in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -152,6 +166,13 @@ def test_mazes_of_other_shapes_with_a_preview(hvin, tmp_path):
         (("--size=5", "--out=a.npz", "--workers=1"), "too few distinct maps: "),
         (("--min_decimation=0.5", "--max_decimation=0.2", "--out=a.npz"), "the lower one first"),
         (("--max_decimation=1.5", "--out=a.npz"), "expected two probabilities"),
+        (
+            ("--families=caverns", "--out=a.npz"),
+            "unknown family 'caverns': expected one of",
+        ),
+        (("--families=caves:x", "--out=a.npz"), "the weight of caves is 'x', expected a number"),
+        (("--families=caves", "--size=6", "--out=a.npz"), "both sides must be at least 7"),
+        (("--families=caves", "--min_decimation=0.5", "--out=a.npz"), "leave it out with --famil"),
         ((*SMALL, "--out=."), ". is a folder; give the name of a file"),
         ((*SMALL, "--out=map.txt/a.npz"), "can't use map.txt: File exists"),
         ((*SMALL, "--out=a.npz", "--preview=a.jpg"), "--preview=a.jpg does not end in .png"),

@@ -48,6 +48,7 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.data.seed = 0
     config.data.min_decimation = 0.0
     config.data.max_decimation = 1.0
+    config.data.families = ""  # such as "caves:2,rooms:1", in place of the protocol's mazes
 
     # All settings of all models are there, so that --config.model.kind may change the kind; those
     # of other kinds are None, and are left alone.

@@ -1,5 +1,6 @@
 """The mazes of a configuration: read from a file, or made once and kept."""
 
+import hashlib
 import pathlib
 import sys
 
@@ -9,7 +10,7 @@ from tqdm import tqdm
 from hvin_jax._files import new_folder
 from hvin_jax.tasks.datasets import check_request, make_mazes
 from hvin_jax.tasks.files import load_mazes, save_mazes
-from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.generation import Law, MapLaw, MazeLaw
 from hvin_jax.tasks.maze_data import SPLITS, MazeSplits
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.training.devices import usable_cores
@@ -56,9 +57,12 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
                 f"{data.mechanism}"
             )
         return mazes
+    kind = f"decimation{data.min_decimation:g}to{data.max_decimation:g}"
+    if data.families:  # whose names and weights may be too long for a file's
+        kind = f"families-{hashlib.sha256(data.families.encode()).hexdigest()[:12]}"
     path = folder / (
         f"{data.mechanism}-{data.size}-{data.train}-{data.valid}-{data.test}-seed{data.seed}"
-        f"-decimation{data.min_decimation:g}to{data.max_decimation:g}.npz"
+        f"-{kind}.npz"
     )
     if path.exists():
         return load_mazes(path)
@@ -81,5 +85,13 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
     return mazes
 
 
-def _law(data: ConfigDict) -> MazeLaw:
-    return MazeLaw((data.size, data.size), (data.min_decimation, data.max_decimation))
+def _law(data: ConfigDict) -> Law:
+    size, decimation = (data.size, data.size), (data.min_decimation, data.max_decimation)
+    if not data.families:
+        return MazeLaw(size, decimation)
+    if decimation != (0.0, 1.0):
+        raise ValueError(
+            f"config.data has decimation from {decimation[0]} to {decimation[1]} and families: "
+            "decimation is for the protocol's mazes, leave it at 0 to 1"
+        )
+    return MapLaw(size, data.families)

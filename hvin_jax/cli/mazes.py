@@ -14,7 +14,7 @@ from hvin_jax._files import check_writable, new_folder
 from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.tasks.datasets import check_request, make_mazes
 from hvin_jax.tasks.files import save_mazes
-from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.generation import Law, MapLaw, MazeLaw, about_families
 from hvin_jax.tasks.mechanisms import MECHANISMS, get_mechanism
 
 _ABOUT = """\
@@ -29,7 +29,14 @@ The paper's data sets (25,000 / 5,000 / 5,000 mazes, differential drive):
 
 Other mazes, in the format that the baseline code reads, with a picture of a few of them:
   hvin mazes --size=9x21 --mechanism=news --train=5000 --valid=1000 --test=1000 --seed=7 \\
-      --format=npz --out=data/news.npz --preview=data/news.png"""
+      --format=npz --out=data/news.npz --preview=data/news.png
+
+Maps of other kinds, mixed by weights (1 where none is given), a third of them smaller ones:
+  hvin mazes --families=caves:2,rooms,fields,bordered:2 --size=25 --out=data/mixed.npz
+
+Families:
+"""
+_EXAMPLES += "\n".join(f"  {name:15} {about}" for name, about in about_families().items())
 
 
 def add_parser(commands: Any) -> None:
@@ -75,6 +82,12 @@ def add_parser(commands: Any) -> None:
             help=f"{which} probability that a maze frees a cell, by default %(default)s.",
         )
     add(
+        "--families",
+        metavar="NAME:WEIGHT,...",
+        help="Maps of these families, mixed by weights, in place of the protocol's mazes; they are "
+        "listed below.",
+    )
+    add(
         "--format",
         choices=["compact", "npz"],
         default="compact",
@@ -92,7 +105,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    law = MazeLaw(parse_size(arguments.size), (arguments.min_decimation, arguments.max_decimation))
+    law = _law(arguments)
     counts = {split: getattr(arguments, split) for split in ("train", "valid", "test")}
     workers = arguments.workers or _cores()
     check_request(
@@ -113,9 +126,17 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _make(
-    arguments: argparse.Namespace, law: MazeLaw, counts: dict[str, int], workers: int
-) -> None:
+def _law(arguments: argparse.Namespace) -> Law:
+    decimation = (arguments.min_decimation, arguments.max_decimation)
+    size = parse_size(arguments.size)
+    if arguments.families is None:
+        return MazeLaw(size, decimation)
+    if decimation != (0.0, 1.0):
+        raise ValueError("decimation is for the protocol's mazes; leave it out with --families")
+    return MapLaw(size, arguments.families)
+
+
+def _make(arguments: argparse.Namespace, law: Law, counts: dict[str, int], workers: int) -> None:
     if arguments.preview:
         # Before the work, so that a missing package shows now; here, because it takes its time.
         from hvin_jax.tasks.drawing import mazes_figure, save_figure
@@ -131,6 +152,8 @@ def _make(
         )
     save_mazes(arguments.out, mazes, file_format=arguments.format)
     what = f"{law.size[0]}×{law.size[1]}, {arguments.mechanism}, seed {arguments.seed}"
+    if arguments.families:
+        what = f"{arguments.families}, {what}"
     print(
         f"{arguments.out}: {' + '.join(map(str, counts.values()))} mazes of {what}, "
         f"{os.path.getsize(arguments.out) / 1e6:.1f} MB in {time.perf_counter() - began:.1f} s"

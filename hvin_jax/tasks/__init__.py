@@ -7,7 +7,7 @@ Pictures are in `hvin_jax.tasks.drawing` (extra `draw`), the 3D task is in `hvin
 from hvin_jax.tasks._npz import MazeFileError
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.files import load_mazes, save_mazes
-from hvin_jax.tasks.generation import MazeLaw, draw_mazes
+from hvin_jax.tasks.generation import FAMILIES, Law, MapLaw, MazeLaw, draw_mazes
 from hvin_jax.tasks.maze_data import (
     SPLITS,
     UNREACHABLE,
@@ -40,10 +40,13 @@ from hvin_jax.tasks.shortest_paths import label_mazes, shortest_paths
 from hvin_jax.tasks.symmetries import Symmetries, symmetries
 
 __all__ = [
+    "FAMILIES",
     "MECHANISMS",
     "SPLITS",
     "SPL_RANGES",
     "UNREACHABLE",
+    "Law",
+    "MapLaw",
     "MazeData",
     "MazeFileError",
     "MazeLaw",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 import numpy as np
 
 from hvin_jax._memory import check_memory
-from hvin_jax.tasks.generation import MazeLaw, draw_mazes
+from hvin_jax.tasks.generation import Law, draw_mazes
 from hvin_jax.tasks.maze_data import ARRAYS, MazeData, MazeSplits
 from hvin_jax.tasks.mechanisms import Mechanism
 from hvin_jax.tasks.shortest_paths import label_mazes
@@ -37,7 +37,7 @@ WINDOW, LEAST_SHARE, PATIENCE = 16384, 0.01, 50
 
 def make_mazes(
     *,
-    law: MazeLaw,
+    law: Law,
     mechanism: Mechanism,
     train: int,
     valid: int,
@@ -77,12 +77,12 @@ def make_mazes(
         valid=whole[order[1]],
         test=whole[order[2]],
         seed=seed,
-        decimation=law.decimation,
+        **law.kept,
     )
 
 
 def check_request(
-    *, law: MazeLaw, mechanism: Mechanism, counts: Mapping[str, int], seed: int, workers: int = 1
+    *, law: Law, mechanism: Mechanism, counts: Mapping[str, int], seed: int, workers: int = 1
 ) -> None:
     """Raises if there can't be such a data set, before anything is begun.
 
@@ -112,9 +112,7 @@ def check_request(
     check_memory(_PER_WORKER * min(workers, total), f"{what} and {workers:,} workers")
 
 
-def make_chunk(
-    number: int, *, size: int, seed: int, law: MazeLaw, mechanism: Mechanism
-) -> MazeData:
+def make_chunk(number: int, *, size: int, seed: int, law: Law, mechanism: Mechanism) -> MazeData:
     """Chunk `number` = 0, 1, … of a seed: `size` labelled mazes, duplicates included."""
     rng = _stream(seed, number + 1)
     maze, goal = draw_mazes(size, law=law, num_orientations=mechanism.num_orientations, rng=rng)
@@ -158,7 +156,7 @@ def _distinct(
     chunks: Iterator[MazeData],
     *,
     total: int,
-    law: MazeLaw,
+    law: Law,
     progress: Callable[[int], object] | None,
 ) -> Iterator[MazeData]:
     """The first `total` mazes with a map of their own."""
@@ -185,9 +183,8 @@ def _distinct(
             if found < LEAST_SHARE * in_window and PATIENCE * found < total - len(seen):
                 height, width = law.size
                 raise ValueError(
-                    f"too few distinct maps: {draws} draws of {height}×{width} "
-                    f"mazes with decimation {law.decimation[0]} to {law.decimation[1]} gave only "
-                    f"{len(seen)}, and {total} were asked for; ask for fewer mazes, larger ones "
-                    "or a wider range of decimation"
+                    f"too few distinct maps: {draws} draws of {height}×{width} {law.about} gave "
+                    f"only {len(seen)}, and {total} were asked for; ask for fewer, for larger "
+                    "ones or for a wider range of decimation or families"
                 )
             in_window, at_window_start = 0, len(seen)

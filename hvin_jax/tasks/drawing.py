@@ -6,7 +6,7 @@ writes it. No display is needed and no global state of matplotlib stays changed.
 
 import os
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -233,6 +233,30 @@ def mazes_figure(
         else:
             arrived = tuple(path[-1].tolist()) == goal
             _title(axes, f"{f'{len(path) - 1} actions' if arrived else 'lost'}, {shortest}")
+    return figure
+
+
+def families_figure(maps: Mapping[str, np.ndarray], *, columns: int = 2) -> Figure:
+    """Maps side by side, a row for each kind of them.
+
+    Args:
+      maps: by the name of their kind, `[n, H, W]` each, 1 = free, 0 = wall; of one shape.
+      columns: how many kinds side by side.
+
+    Returns:
+      The figure.
+    """
+    count, *size = next(iter(maps.values())).shape
+    rows = -(-len(maps) // columns)
+    room = _panels.panel(tuple(size), side=1.5)
+    figure = _panels.new_figure(columns * count * room.width, rows * room.height, title="")
+    all_axes = figure.subplots(rows, columns * count, squeeze=False).reshape(-1, count)
+    for axes in all_axes[len(maps) :].ravel():
+        axes.set_axis_off()
+    for (name, of_kind), row in zip(maps.items(), all_axes, strict=False):
+        for axes, maze in zip(row, of_kind, strict=True):
+            draw_maze(axes, maze)
+        _title(row[count // 2], name)
     return figure
 
 

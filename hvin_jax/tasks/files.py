@@ -10,6 +10,7 @@ documents:
     mechanism     "diffdrive", "news" or "moore"
     seed          what the mazes were drawn from, -1 if unknown
     decimation    the lowest and highest probability of freeing a cell, nan if unknown
+    families      of what families the maps are, such as "caves:2,rooms:1"; not there if unknown
     SPLIT_maze    uint8  [n, H, W]     1 = free, 0 = wall             SPLIT is train, valid and test
     SPLIT_goal    int32  [n, 3]        row, column, orientation
     SPLIT_label   uint8  [n, H, W, O]  the action to imitate
@@ -67,6 +68,8 @@ def save_mazes(
         "seed": np.array(mazes.seed),
         "decimation": np.array(mazes.decimation),
     }
+    if mazes.families:
+        arrays["families"] = np.array(mazes.families)
     for split in SPLITS:
         data: MazeData = getattr(mazes, split)
         arrays |= {f"{split}_{name}": getattr(data, name) for name in ARRAYS}
@@ -110,13 +113,17 @@ def _load_compact(reader: NpzReader) -> MazeSplits:
     decimation = reader.read("decimation")
     if decimation.shape != (2,) or decimation.dtype != np.float64:
         raise reader.fail("decimation", "is not a pair of float64 numbers")
+    families = _scalar(reader, "families") if "families" in reader.names else ""
+    if not isinstance(families, str):
+        raise reader.fail("families", f"is {families!r}, expected a text")
     splits = {split: _load_split(reader, split, MECHANISMS[name]) for split in SPLITS}
     for split, data in splits.items():
         if data.size != splits["train"].size:
             raise reader.fail(
                 f"{split}_maze", f"has maps of {data.size}, train_maze of {splits['train'].size}"
             )
-    return MazeSplits(**splits, seed=seed, decimation=(float(decimation[0]), float(decimation[1])))
+    low, high = decimation.tolist()
+    return MazeSplits(**splits, seed=seed, decimation=(low, high), families=families)
 
 
 def _scalar(reader: NpzReader, name: str) -> object:

@@ -70,6 +70,7 @@ class MazeSplits:
       test: the test mazes.
       seed: what the mazes were drawn from; -1 if unknown.
       decimation: (lowest, highest) probability of freeing a cell; (nan, nan) if unknown.
+      families: of what families the maps are, see `MapLaw`; "" if unknown.
     """
 
     train: MazeData
@@ -77,6 +78,7 @@ class MazeSplits:
     test: MazeData
     seed: int = -1
     decimation: tuple[float, float] = (float("nan"), float("nan"))
+    families: str = ""
 
     @property
     def mechanism(self) -> Mechanism:

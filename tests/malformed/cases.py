@@ -316,6 +316,7 @@ _MAZE_NUMBERS = {
     "data.seed": (-1, HUGE),
     "data.min_decimation": ("nan", -1, 2),
     "data.max_decimation": ("nan", "inf", -0.5),
+    "data.families": ("caverns", "caves:0", "caves,caves", ",", 3),
     "data.mechanism": ("", "tank"),
     "model.kind": ("", "vinn"),
     "model.num_blocks": (0, -1, HUGE, "deep"),
@@ -356,6 +357,10 @@ def _numbers():
             words = ("--size=7", "--train=2", f"--{option}={value}", "--out=new/out.npz")
             yield _number("experiments.make_mazes", words)
     yield _number("experiments.make_mazes", ("--seed=99999999999999999999", "--out=new/out.npz"))
+    for value in ("", ",", "caverns", "caves:", "caves:x", "caves:nan", "caves:-1", "caves:inf"):
+        yield _number("experiments.make_mazes", (f"--families={value}", "--out=new/out.npz"))
+    for option in ("size=6", "size=x", "count=0", "seed=-1", "seed=x"):
+        yield _number("experiments.draw_families", ("--out=new.png", f"--{option}"))
     for value in ("x", "0", "-1", "²", "1e3", DIGITS):
         yield _number("experiments.plan", ("map.txt", f"--cell={value}", "--out="))
     for value in (
@@ -400,6 +405,7 @@ def _numbers():
         "loss.map_weight=nan",
         "data.mechanism=news",
         "data.max_decimation=0.5",
+        "data.families=caves",
         "perception.weights=gone",
         "train.weights=gone",
         "seed=-1",
@@ -557,6 +563,7 @@ def _words():
         "maze",
         "vizdoom",
         "make_views",
+        "draw_families",
         "vizdoom_walk",
         "study",
         "sweep",

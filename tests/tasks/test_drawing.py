@@ -182,6 +182,14 @@ def test_the_same_figure_makes_the_same_file(tmp_path, kind):
     assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 
+def test_families_figure():
+    maps = dict.fromkeys(("one", "two", "six"), np.ones((3, 7, 9), np.uint8))
+    figure = drawing.families_figure(maps)
+    drawn = [axes for axes in figure.axes if axes.images]
+    assert len(drawn) == 9
+    assert [axes.get_title() for axes in drawn[1::3]] == ["one", "two", "six"]
+
+
 @pytest.mark.processes
 def test_no_display_is_needed(tmp_path):
     """Not even when the environment asks for a window."""

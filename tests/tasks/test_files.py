@@ -151,6 +151,7 @@ def _another_goal(arrays):
         ),
         (lambda a: {"seed": np.array(0.5)}, "array seed is 0.5, expected an integer"),
         (lambda a: {"decimation": np.zeros(3)}, "array decimation is not a pair"),
+        (lambda a: {"families": np.array(3)}, "array families is 3, expected a text"),
         (lambda a: {"valid_spl": None}, "array valid_spl is missing; the file has decimation, "),
         (_cast("train_maze", np.float32), "array train_maze is float32, expected uint8"),
         (_cast("test_spl", np.int32), "array test_spl is int32, expected uint16"),

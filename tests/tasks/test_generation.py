@@ -1,3 +1,4 @@
+import hashlib
 import itertools
 from fractions import Fraction
 
@@ -142,6 +143,14 @@ def test_path_lengths_of_the_protocol(side, n, median, late, tolerance):
     found = np.quantile(spl[start_states(spl)], [0.5, 0.99])
     assert found[0] == pytest.approx(median, abs=1)
     assert found[1] == pytest.approx(late, abs=tolerance)
+
+
+def test_a_seed_means_the_same_mazes_as_ever():
+    maze, goal = draw_mazes(
+        20, law=MazeLaw((9, 11)), num_orientations=4, rng=np.random.default_rng(5)
+    )
+    digest = hashlib.sha256(maze.tobytes() + goal.tobytes()).hexdigest()
+    assert digest.startswith("3ff2f9bd1810d456")
 
 
 def test_impossible_laws_are_refused():

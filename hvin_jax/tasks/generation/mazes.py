@@ -8,11 +8,12 @@ pushed on the stack exactly once, by the one that is visited first.
 import dataclasses
 import functools
 import itertools
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hvin_jax.tasks.maze_data import UNREACHABLE
+from hvin_jax.tasks.generation.law import check_paths
 from hvin_jax.tasks.mechanisms import COMPASS
 
 
@@ -39,16 +40,34 @@ class MazeLaw:
                 f"a maze of {height}×{width} has no room for a goal besides (1, 1) within its "
                 "border of walls: both sides must be at least 3 and one at least 4"
             )
-        if height + width >= UNREACHABLE:
-            raise ValueError(
-                f"paths through a maze of {height}×{width} may have {UNREACHABLE} actions or more, "
-                "too many for 16 bits: both sides together must be less"
-            )
+        check_paths(self.size)
         low, high = self.decimation
         if not 0 <= low <= high <= 1:
             raise ValueError(
                 f"decimation is ({low}, {high}), expected two probabilities, the lower one first"
             )
+
+    @property
+    def about(self) -> str:
+        """What maps these are, for messages."""
+        return f"mazes with decimation {self.decimation[0]} to {self.decimation[1]}"
+
+    @property
+    def kept(self) -> Mapping[str, Any]:
+        """What a data set keeps of the law."""
+        return {"decimation": self.decimation}
+
+    def draw(
+        self, n: int, *, num_orientations: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """See `draw_mazes`; a goal is an inner cell other than (1, 1), freed."""
+        height, width = self.size
+        maze = decimated(n, size=self.size, decimation=self.decimation, rng=rng)
+        inner = rng.integers(1, (height - 2) * (width - 2), size=n)  # inner cell 0 is (1, 1)
+        row, column = 1 + inner // (width - 2), 1 + inner % (width - 2)
+        maze[np.arange(n), row, column] = 1
+        orientation = rng.integers(0, num_orientations, size=n)
+        return maze, np.stack([row, column, orientation], axis=1).astype(np.int32)
 
 
 class _Grid(NamedTuple):
@@ -137,30 +156,22 @@ def carve(n: int, *, size: tuple[int, int], rng: np.random.Generator) -> np.ndar
     return np.ascontiguousarray(maze[:, :-1]).reshape(n, height, width)
 
 
-def draw_mazes(
-    n: int, *, law: MazeLaw, num_orientations: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mazes of the protocol with their goals; duplicates may occur.
-
-    The maps do not depend on the number of orientations: one seed gives one set of maps for all
-    mechanisms.
+def decimated(
+    n: int, *, size: tuple[int, int], decimation: tuple[float, float], rng: np.random.Generator
+) -> np.ndarray:
+    """Carved mazes in which inner cells are freed at random.
 
     Args:
       n: number of mazes.
-      law: what to draw.
-      num_orientations: `O`.
+      size: `(H, W)`.
+      decimation: see `MazeLaw`.
       rng: consumed.
 
     Returns:
-      maze: uint8 `[n, H, W]`, 1 = free, 0 = wall.
-      goal: int32 `[n, 3]`, (row, column, orientation): an inner cell other than (1, 1), freed.
+      uint8 `[n, H, W]`, 1 = free, 0 = wall.
     """
-    height, width = law.size
-    maze = carve(n, size=law.size, rng=rng)
-    probability = rng.uniform(*law.decimation, size=(n, 1, 1))
+    height, width = size
+    maze = carve(n, size=size, rng=rng)
+    probability = rng.uniform(*decimation, size=(n, 1, 1))
     maze[:, 1:-1, 1:-1] |= rng.random((n, height - 2, width - 2)) < probability
-    inner = rng.integers(1, (height - 2) * (width - 2), size=n)  # inner cell 0 is (1, 1)
-    row, column = 1 + inner // (width - 2), 1 + inner % (width - 2)
-    maze[np.arange(n), row, column] = 1
-    orientation = rng.integers(0, num_orientations, size=n)
-    return maze, np.stack([row, column, orientation], axis=1).astype(np.int32)
+    return maze
