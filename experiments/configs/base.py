@@ -12,7 +12,7 @@ from ml_collections.config_dict import placeholder
 from hvin_jax.models import MODELS, default_settings
 
 # What the task decides, not the configuration.
-_OF_THE_TASK = ("num_orientations", "num_actions")
+_OF_THE_TASK = ("num_orientations", "num_actions", "moves")
 # The settings of each kind of model, with their defaults.
 MODEL_SETTINGS: dict[str, dict[str, Any]] = {
     kind: {k: x for k, x in default_settings(kind).items() if k not in _OF_THE_TASK}

@@ -13,8 +13,8 @@ from ml_collections import ConfigDict
 
 from experiments.configs.base import base_config, use_fast_recipe
 
-# Layers (as in the DT-VIN paper), policies in the loss after each so many of them, steps, learning
-# rate.
+# Layers (as in the DT-VIN paper, where it has the size), policies in the loss after each so many of
+# them, steps, learning rate.
 _BY_SIZE = {
     15: (200, 10, 3000, 2e-2),
     25: (300, 20, 800, 1e-2),

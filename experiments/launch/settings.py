@@ -7,7 +7,7 @@ import jax
 from ml_collections import ConfigDict
 
 from experiments.configs.base import MODEL_SETTINGS, base_config
-from hvin_jax.models import MODELS, init_params, make_model
+from hvin_jax.models import MODELS, default_settings, init_params, make_model
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.training import Imitation, Recipe
 
@@ -61,11 +61,14 @@ def settle_kind(config: ConfigDict, given: Iterable[str]) -> None:
 def model_of(config: ConfigDict) -> Any:
     """The planner of a configuration; impossible settings are an error."""
     mechanism: Mechanism = get_mechanism(config.data.mechanism)
-    model = make_model(
-        **stored(config)["model"],
-        num_orientations=mechanism.num_orientations,
-        num_actions=mechanism.num_actions,
-    )
+    settings = stored(config)["model"]
+    of_task = {
+        "num_orientations": mechanism.num_orientations,
+        "num_actions": mechanism.num_actions,
+        "moves": mechanism.moves,
+    }
+    known = default_settings(settings["kind"])
+    model = make_model(**settings, **{name: x for name, x in of_task.items() if name in known})
     jax.eval_shape(lambda: init_params(model, jax.random.key(0)))
     return model
 

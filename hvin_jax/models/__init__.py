@@ -71,7 +71,7 @@ def make_model(kind: str, **settings: Any) -> Any:
 
 def default_settings(kind: str) -> dict[str, Any]:
     """All fields of the model of that kind, with their defaults."""
-    return fields_of(MODELS[kind]())
+    return fields_of(make_model(kind))
 
 
 def settings_of(model: nn.Module) -> dict[str, Any]:

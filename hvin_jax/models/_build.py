@@ -26,8 +26,11 @@ def build(module: type[M], settings: Mapping[str, Any], *, name: str) -> M:
             near = difflib.get_close_matches(setting, known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ValueError(f"{name} has no setting {setting!r}{hint}")
-    lists = {key: tuple(x) for key, x in settings.items() if isinstance(x, list)}
-    return module(**{**settings, **lists})
+    return module(**{key: _as_tuples(x) for key, x in settings.items()})
+
+
+def _as_tuples(x: Any) -> Any:
+    return tuple(map(_as_tuples, x)) if isinstance(x, list | tuple) else x
 
 
 def fields_of(module: nn.Module) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The latent MDP of DT-VIN: every state has kernels of its own, made from what it sees."""
 
-import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,8 +13,9 @@ from jax.tree_util import Partial
 
 from hvin_jax.models._layers import uniform_fan_in
 from hvin_jax.models.latent_planner import LatentPlanner
-from hvin_jax.planning import DynamicConvMDP
+from hvin_jax.planning import DynamicConvMDP, places_around
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._dynamic_backup import Places
 from hvin_jax.planning._windows import windows
 
 _LARGEST_KERNEL = 15
@@ -27,20 +28,24 @@ class DynamicKernels(LatentPlanner):
     convolution and a softmax, both once; the logits by a dense layer from the last Q, or from a
     window of the last value. What the paper leaves open is a setting.
 
-    Parameters: `transition` `[3·3·(1 + O), F·F·O·A, O]` over (row, column, channel of the
-    observation), the window and action as in `DynamicConvMDP`, and the orientation of the state;
-    `transition_bias` `[F·F·O·A, O]`, `reward` `[1 + O, O]`, `reward_bias`, `policy`
+    Parameters: `transition` `[3·3·(1 + O), P·A, O]` over (row, column, channel of the observation),
+    place and action as in `DynamicConvMDP`, and the orientation of the state; `transition_bias`
+    `[P·A, O]`, `reward` `[1 + O, O]`, `reward_bias`, `policy`
     `[O·A, O·num_actions]` (or `[F·F·O, O·num_actions]`).
 
     Attributes:
       latent_actions: `A`, latent actions per orientation; 0: as many as the task has.
       kernel_size: `F`, the side of the kernels, odd.
+      window: which of the `F·F·O` places around a state they weigh, "all" or "steps", see
+        `hvin_jax.planning.places_around`; it makes a difference where there are orientations.
       normalise: "action": the weights of each action are probabilities; "state": those of all
         actions of a state together.
       head: what the policy sees: "q", the last Q of its state, or "window", the last values around.
       kernel_start: how the actions start to differ: "neighbours": each as a step to a place of its
-        own, the nearest first (other orientations of the cell, the four cells beside it, then the
-        diagonal ones); "random".
+        own, those of `moves` first, then the nearest (other orientations of the cell, the four
+        cells beside it, then the diagonal ones); "random".
+      moves: the moves of the agent, if they are known: `[O][num_actions]` triples (rows, columns,
+        new orientation), as those of a `Mechanism`.
       apart: how much: the log-odds of an action's own place against any other, or the standard
         deviation of random ones. With 0 all actions start alike.
       reward_start: "goal": R starts at 2 for the goal and -0.1 elsewhere; "random".
@@ -49,9 +54,11 @@ class DynamicKernels(LatentPlanner):
 
     latent_actions: int = 0
     kernel_size: int = 3
+    window: str = "steps"
     normalise: str = "action"
     head: str = "q"
     kernel_start: str = "neighbours"
+    moves: tuple[tuple[tuple[int, int, int], ...], ...] = ()
     apart: float = 4.0
     reward_start: str = "goal"
     head_start: str = "identity"
@@ -61,17 +68,23 @@ class DynamicKernels(LatentPlanner):
     ) -> tuple[DynamicConvMDP, Callable[[], Partial]]:
         """A `DynamicConvMDP`."""
         self._check()
+        places = places_around(self.kernel_size, self.num_orientations, self.window)
         mdp = DynamicConvMDP.from_logits(
-            self._reward(observed), self._transitions(observed), normalise=self.normalise
+            self._reward(observed),
+            self._transitions(observed, places),
+            places,
+            normalise=self.normalise,
         )
         if inside is not None:  # weights of zero keep values at zero
             cells = inside[:, None]
             mdp = DynamicConvMDP(
                 jnp.where(cells, mdp.reward, 0),
-                jnp.where(cells[None, None, None, None], mdp.kernel, 0),
+                jnp.where(cells[None, None], mdp.kernel, 0),
+                places,
             )
-        read = _read_q if self.head == "q" else _read_window
-        return mdp, lambda: Partial(read, mdp, self._head())
+        if self.head == "q":
+            return mdp, lambda: Partial(_read_q, mdp, self._head())
+        return mdp, lambda: Partial(partial(_read_window, self.kernel_size), self._head())
 
     def as_map(self, value: jax.Array) -> jax.Array:
         """`[..., O, H, W]` to `[..., H, W, O]`."""
@@ -99,22 +112,37 @@ class DynamicKernels(LatentPlanner):
                 raise ValueError(
                     f"{name} must be one of {', '.join(options)}, got {getattr(self, name)!r}."
                 )
+        shape = (self.num_orientations, self.num_actions, 3)
+        if self.moves and np.shape(self.moves) != shape:
+            raise ValueError(
+                f"moves must have shape {shape}, (orientations, actions, 3), got "
+                f"{np.shape(self.moves)}."
+            )
         if not self.apart >= 0:
             raise ValueError(f"apart must be 0 or more, got {self.apart}.")
 
-    def _transitions(self, observed: jax.Array) -> jax.Array:
-        """Logits of the kernels, `[F, F, O, A, B, O, H, W]`."""
-        size, orientations = self.kernel_size, self.num_orientations
-        window, fan_in = (size, size, orientations, self._actions), 3 * 3 * observed.shape[-1]
-        fan_out = (math.prod(window), orientations)
+    def _transitions(self, observed: jax.Array, places: Places) -> jax.Array:
+        """Logits of the kernels, `[P, A, B, O, H, W]`."""
+        shape, fan_in = (len(places), self._actions), 3 * 3 * observed.shape[-1]
+        fan_out = (math.prod(shape), self.num_orientations)
         weights = self.param("transition", uniform_fan_in(fan_in), (fan_in, *fan_out))
-        start = nn.initializers.normal(self.apart)
-        if self.kernel_start == "neighbours":
-            start = _steps_to_neighbours(window, self.apart)
-        bias = self.param("transition_bias", start, fan_out)
+        bias = self.param("transition_bias", self._start(places), fan_out)
         logits = jnp.einsum("bhwc,cko->kbohw", windows(observed, 3), weights)
         logits = logits + bias[:, None, :, None, None]
-        return logits.reshape(*window, *logits.shape[1:])
+        return logits.reshape(*shape, *logits.shape[1:])
+
+    def _start(self, places: Places) -> nn.initializers.Initializer:
+        """How the biases `[P·A, O]` start."""
+        if self.kernel_start == "random":
+            return nn.initializers.normal(self.apart)
+        nearest = [k for k, place in sorted(enumerate(places), key=_nearness) if any(place)]
+        known = _places_of(self.moves, places) or [[]] * self.num_orientations
+        bias = np.zeros((len(places), self._actions, self.num_orientations), np.float32)
+        for orientation, steps in enumerate(known):
+            steps = [*steps, *(k for k in nearest if k not in steps)] or [0]
+            for action in range(self._actions):
+                bias[steps[action % len(steps)], action, orientation] = self.apart
+        return lambda key, shape, dtype=jnp.float32: jnp.asarray(bias.reshape(shape), dtype)
 
     def _reward(self, observed: jax.Array) -> jax.Array:
         """`[B, O, H, W]`."""
@@ -136,32 +164,28 @@ class DynamicKernels(LatentPlanner):
         return self.param("policy", init, (channels, self.num_orientations * self.num_actions))
 
 
-def _steps_to_neighbours(window: tuple[int, ...], height: float) -> nn.initializers.Initializer:
-    """Biases `[F·F·O·A, O]` by which each action of a state leads to a place of its own."""
-    size, _, orientations, actions = window
-    middle = size // 2
+def _nearness(numbered: tuple[int, tuple[int, int, int]]) -> tuple[int, ...]:
+    """Sorts places: other orientations of the cell, then cells of the same orientation, others.
 
-    def init(key: jax.Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> jax.Array:
-        del key
-        bias = np.zeros((*window, orientations), np.float32)
-        for own in range(orientations):
-            places = [(middle, middle, p) for p in range(orientations) if p != own]
-            cells = itertools.product(range(size), range(size))
-            away = sorted(cells, key=lambda x: _nearness(x[0] - middle, x[1] - middle))
-            places += [(*cell, own) for cell in away[1:]]
-            for action in range(actions):
-                bias[(*places[action % len(places)], action, own)] = height
-        return jnp.asarray(bias.reshape(shape), dtype)
-
-    return init
-
-
-def _nearness(down: int, right: int) -> tuple[int, int]:
-    """Sorts the cells around one by distance, and those of one distance as mechanisms count them.
-
-    N, E, W, S, NE, NW, SE, SW.
+    Cells by distance, and those of one distance as mechanisms count them: N, E, W, S, NE, NW, SE,
+    SW.
     """
-    return down**2 + right**2, 2 * down - right
+    down, right, turn = numbered[1]
+    distance = down**2 + right**2
+    return (bool(distance and turn), distance, 2 * down - right, turn)
+
+
+def _places_of(moves: Any, places: Places) -> list[list[int]]:
+    """The number of the place that each of moves `[O][A]` leads to."""
+    number = {place: k for k, place in enumerate(places)}
+    found = []
+    for orientation, of_actions in enumerate(moves):
+        steps = [(down, right, (new - orientation) % len(moves)) for down, right, new in of_actions]
+        beyond = [step for step in steps if step not in number]
+        if beyond:
+            raise ValueError(f"a move of {beyond[0]} is beyond the window of the kernels.")
+        found.append([number[step] for step in steps])
+    return found
 
 
 def _goal_reward(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array:
@@ -182,8 +206,8 @@ def _read_q(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array
     return _by_orientation(q.reshape(*q.shape[:3], -1) @ head, value)
 
 
-def _read_window(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
-    around = windows(jnp.moveaxis(value, 1, -1), mdp.kernel.shape[0])
+def _read_window(size: int, head: jax.Array, value: jax.Array) -> jax.Array:
+    around = windows(jnp.moveaxis(value, 1, -1), size)
     return _by_orientation(around @ head, value)
 
 

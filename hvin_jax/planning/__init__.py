@@ -5,7 +5,7 @@ offer, `FastMDP`, `SharingMDP` and `SharedMDP` what it may add for speed.
 """
 
 from hvin_jax.planning.conv import ConvMDP
-from hvin_jax.planning.dynamic import DynamicConvMDP
+from hvin_jax.planning.dynamic import DynamicConvMDP, places_around
 from hvin_jax.planning.gates import Gate, smax
 from hvin_jax.planning.highway import highway_vi
 from hvin_jax.planning.mdp import MDP, FastMDP, SharedMDP, SharingMDP
@@ -29,6 +29,7 @@ __all__ = [
     "bellman_optimality",
     "highway_operator",
     "highway_vi",
+    "places_around",
     "smax",
     "value_iteration",
 ]

@@ -1,8 +1,9 @@
 """Backups of a `DynamicConvMDP`, written for speed.
 
-Letters as in `_conv_backup`: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `F` side
-of a window, `L` layers. Every state has weights of its own, so a layer reads `F·F·O·O·A` numbers a
-cell once and is done: nothing is shared, and memory decides. Three facts carry the design:
+Letters as in `_conv_backup`: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `P`
+places that a state looks at, `L` layers. Every state has weights of its own, so a layer reads
+`P·O·A` numbers a cell once and is done: nothing is shared, and memory decides. Three facts carry
+the design:
 
 * With the cells innermost, everything is a sum of products of long rows, which compilers turn into
   vector instructions.
@@ -15,7 +16,6 @@ What is made before a loop is stored; within one the compiler would make it agai
 """
 
 import functools
-import itertools
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -26,29 +26,32 @@ from jax import lax
 
 from hvin_jax.planning._conv_backup import divisor
 
+# Where a state looks: so many rows below, columns to the right, and orientations further.
+Places = tuple[tuple[int, int, int], ...]
 # So many layers at most add to the gradient of the weights at a time.
 _GROUP = 10
 
 
-def q_maps(kernel: jax.Array, future: jax.Array) -> list[jax.Array]:
-    """Q of every action: `[F, F, O, A, B, O, H, W]`, `[B, O, H, W]` to A × `[B, O, H, W]`.
+def q_maps(kernel: jax.Array, places: Places, future: jax.Array) -> list[jax.Array]:
+    """Q of every action: `[P, A, B, O, H, W]`, `[B, O, H, W]` to A × `[B, O, H, W]`.
 
     Args:
       kernel: the weights.
+      places: what they weigh.
       future: reward and value of the next state.
     """
-    seen = _shifts(future, kernel.shape[0])
-    return [_sum(kernel[place][a] * x for place, x in seen.items()) for a in range(kernel.shape[3])]
+    seen = _seen(future, places)
+    return [_sum(kernel[k, a] * x for k, x in enumerate(seen)) for a in range(kernel.shape[1])]
 
 
-def best(kernel: jax.Array, future: jax.Array) -> jax.Array:
+def best(kernel: jax.Array, places: Places, future: jax.Array) -> jax.Array:
     """`max_a Q`, `[B, O, H, W]`."""
-    return functools.reduce(jnp.maximum, q_maps(kernel, future))
+    return functools.reduce(jnp.maximum, q_maps(kernel, places, future))
 
 
-def actions_of(kernel: jax.Array, future: jax.Array) -> jax.Array:
+def actions_of(kernel: jax.Array, places: Places, future: jax.Array) -> jax.Array:
     """The first action that attains the maximum, int32 `[B, O, H, W]`."""
-    top, *others = q_maps(kernel, future)
+    top, *others = q_maps(kernel, places, future)
     action = jnp.zeros(top.shape, jnp.int32)
     for a, q in enumerate(others, 1):
         action = jnp.where(q > top, a, action)
@@ -56,34 +59,33 @@ def actions_of(kernel: jax.Array, future: jax.Array) -> jax.Array:
     return action
 
 
-def q_of(kernel: jax.Array, future: jax.Array, action: jax.Array) -> jax.Array:
+def q_of(kernel: jax.Array, places: Places, future: jax.Array, action: jax.Array) -> jax.Array:
     """Q of the chosen actions, `[B, O, H, W]`."""
-    return _chosen(action, q_maps(kernel, future))
+    return _chosen(action, q_maps(kernel, places, future))
 
 
-@jax.custom_vjp
-def q_of_all(kernel: jax.Array, future: jax.Array) -> jax.Array:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def q_of_all(kernel: jax.Array, places: Places, future: jax.Array) -> jax.Array:
     """Q of all actions, `[B, O, H, W, A]`."""
-    return jnp.stack(q_maps(kernel, future), -1)
+    return jnp.stack(q_maps(kernel, places, future), -1)
 
 
-def _q_of_all_fwd(kernel: jax.Array, future: jax.Array) -> tuple[jax.Array, Any]:
-    return q_of_all(kernel, future), (kernel, future)
+def _q_of_all_fwd(kernel: jax.Array, places: Places, future: jax.Array) -> tuple[jax.Array, Any]:
+    return q_of_all(kernel, places, future), (kernel, future)
 
 
-def _q_of_all_bwd(residuals: Any, cotangent: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Padded once for each place of the window, not for each action as well."""
+def _q_of_all_bwd(
+    places: Places, residuals: Any, cotangent: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Moved once for each place, not for each action as well."""
     kernel, future = residuals
-    size = kernel.shape[0]
-    by_action = [cotangent[..., a] for a in range(kernel.shape[3])]
-    grads, future_grad = [], jnp.zeros_like(_margin(future, size))
-    for (i, j, p), seen in _shifts(future, size).items():
-        grads.append(jnp.stack([x * seen for x in by_action]))
-        share = _sum(kernel[i, j, p, a] * x for a, x in enumerate(by_action)).sum(1)
-        around = [(0, 0), (i, size - 1 - i), (j, size - 1 - j)]
-        future_grad = future_grad.at[:, p].add(jnp.pad(share, around))
-    inner = slice(size // 2, -(size // 2) or None)
-    return jnp.stack(grads).reshape(kernel.shape), future_grad[:, :, inner, inner]
+    by_action = [cotangent[..., a] for a in range(kernel.shape[1])]
+    grads = [jnp.stack([x * seen for x in by_action]) for seen in _seen(future, places)]
+    received = []
+    for weights, place in zip(kernel, _back(places), strict=True):
+        share = _sum(w * x for w, x in zip(weights, by_action, strict=True))
+        received += _seen(share, (place,))
+    return jnp.stack(grads), _sum(received)
 
 
 q_of_all.defvjp(_q_of_all_fwd, _q_of_all_bwd)
@@ -91,6 +93,7 @@ q_of_all.defvjp(_q_of_all_fwd, _q_of_all_bwd)
 
 def follow_vjp(
     kernel: jax.Array,
+    places: Places,
     futures: jax.Array,
     actions: jax.Array,
     cotangents: jax.Array,
@@ -100,17 +103,20 @@ def follow_vjp(
     """The pull-back of a chain of backups along the actions that it took.
 
     Args:
-      kernel: `[F, F, O, A, B, O, H, W]`.
+      kernel: `[P, A, B, O, H, W]`.
+      places: what it weighs.
       futures: `[L, B, O, H, W]`, reward and value that each layer looked at.
       actions: `[L, B, O, H, W]`.
       cotangents: `[L, B, O, H, W]`, of each layer's value.
       reward_grad: `[B, O, H, W]`, added to.
-      kernel_grad: `[F, F, O, A, B, O, H, W]`, added to.
+      kernel_grad: `[P, A, B, O, H, W]`, added to.
 
     Returns:
       The cotangent of the first value, and the two gradients with this chain's share added.
     """
-    received = _received(kernel)
+    back = _back(places)
+    # At each state the weights by which others look at it.
+    received = jnp.stack([_seen(kernel[k], (place,))[0] for k, place in enumerate(back)])
 
     def layer(
         carry: tuple[jax.Array, jax.Array], x: tuple[jax.Array, jax.Array]
@@ -118,96 +124,88 @@ def follow_vjp(
         cotangent, reward_grad = carry
         action, own_cotangent = x
         total = cotangent + own_cotangent
-        cotangent = _future_cotangent(received, action, total)
+        cotangent = _future_cotangent(received, back, action, total)
         return (cotangent, reward_grad + cotangent), total
 
     start = (jnp.zeros_like(reward_grad), reward_grad)
     (value_grad, reward_grad), totals = lax.scan(layer, start, (actions, cotangents), reverse=True)
     group = divisor(actions.shape[0], _GROUP)
     layers = [x.reshape(-1, group, *x.shape[1:]) for x in (futures, actions, totals)]
-    kernel_grad, _ = lax.scan(lambda grad, x: (_add_group(grad, *x), None), kernel_grad, layers)
+    kernel_grad, _ = lax.scan(
+        lambda grad, x: (_add_group(grad, places, *x), None), kernel_grad, layers
+    )
     return value_grad, reward_grad, kernel_grad
 
 
-def _future_cotangent(received: jax.Array, action: jax.Array, cotangent: jax.Array) -> jax.Array:
-    """The transpose of one layer: every cell collects from the states that look at it.
+def _future_cotangent(
+    received: jax.Array, back: Places, action: jax.Array, cotangent: jax.Array
+) -> jax.Array:
+    """The transpose of one layer: every state collects from those that look at it.
 
     Args:
-      received: see `_received`.
-      action: `[B, O, H, W]`, what those states do.
+      received: `[P, A, B, O, H, W]`, their weights.
+      back: `P` places, where they are.
+      action: `[B, O, H, W]`, what they do.
       cotangent: `[B, O, H, W]`, of their values.
 
     Returns:
       `[B, O, H, W]`.
     """
-    size, num_actions = received.shape[0], received.shape[3]
-    actions = _shifts(action, size)
-
-    def term(i: int, j: int, o: int, amount: jax.Array) -> jax.Array:
-        # A state below sees the cell above, and so on.
-        weights = [received[size - 1 - i, size - 1 - j, o, a] for a in range(num_actions)]
-        return _chosen(actions[i, j, o], weights) * amount
-
-    return _sum(term(*place, amount) for place, amount in _shifts(cotangent, size).items())
-
-
-def _received(kernel: jax.Array) -> jax.Array:
-    """The weights where they go to: at each cell those by which states around it look at it.
-
-    Args:
-      kernel: `[F, F, O, A, B, O, H, W]`.
-
-    Returns:
-      The same with the two orientations exchanged, moved to the cell at the window's place.
-    """
-    size, (height, width) = kernel.shape[0], kernel.shape[-2:]
-    swapped = _margin(jnp.swapaxes(kernel, 2, 5), size)
-    rows = []
-    for i in range(size):
-        row = []
-        for j in range(size):
-            y, x = size - 1 - i, size - 1 - j
-            row.append(swapped[i, j, ..., y : y + height, x : x + width])
-        rows.append(jnp.stack(row))
-    return jnp.stack(rows)
+    them = zip(received, _seen(action, back), _seen(cotangent, back), strict=True)
+    return _sum(_chosen(action, list(weights)) * amount for weights, action, amount in them)
 
 
 def _add_group(
-    kernel_grad: jax.Array, futures: jax.Array, actions: jax.Array, totals: jax.Array
+    kernel_grad: jax.Array,
+    places: Places,
+    futures: jax.Array,
+    actions: jax.Array,
+    totals: jax.Array,
 ) -> jax.Array:
     """Adds the share of some layers, `[G, B, O, H, W]` each, to the gradient of the weights."""
-    size, _, orientations, num_actions, batch, _, height, width = kernel_grad.shape
-    which = lax.broadcasted_iota(actions.dtype, (num_actions, 1, 1, 1, 1), 0)
-    margins = _margin(futures, size)
+    which = lax.broadcasted_iota(actions.dtype, (kernel_grad.shape[1], 1, 1, 1, 1), 0)
+    margins, reach = _margin(futures, places)
+    origins = jnp.array([(0, turn, reach + down, reach + right) for down, right, turn in places])
 
     def place(number: jax.Array, grad: jax.Array) -> jax.Array:
-        row, rest = jnp.divmod(number, size * orientations)
-        column, orientation = jnp.divmod(rest, orientations)
         share = lax.dynamic_index_in_dim(grad, number, keepdims=False)
         for margin, action, total in zip(margins, actions, totals, strict=True):
-            origin = (0, orientation, row, column)
-            seen = lax.dynamic_slice(margin, origin, (batch, 1, height, width))
+            seen = lax.dynamic_slice(margin, origins[number], total.shape)
             share = share + jnp.where(action[None] == which, total[None], 0) * seen[None]
         return lax.dynamic_update_index_in_dim(grad, share, number, 0)
 
-    flat = kernel_grad.reshape(-1, *kernel_grad.shape[3:])
-    return lax.fori_loop(0, flat.shape[0], place, flat).reshape(kernel_grad.shape)
+    return lax.fori_loop(0, len(places), place, kernel_grad)
 
 
-def _shifts(maps: jax.Array, size: int) -> dict[tuple[int, int, int], jax.Array]:
-    """What each place (row, column, orientation) of a window sees: `[B, 1, H, W]` each."""
-    orientations, height, width = maps.shape[1:]
-    margin = _margin(maps, size)
-    return {
-        (i, j, p): margin[:, p : p + 1, i : i + height, j : j + width]
-        for i, j, p in itertools.product(range(size), range(size), range(orientations))
-    }
+def _seen(maps: jax.Array, places: Places) -> list[jax.Array]:
+    """What each state of maps `[..., O, H, W]` sees at each place, of the same shape."""
+    (orientations, height, width), (margin, reach) = maps.shape[-3:], _margin(maps, places)
+    return [
+        margin[
+            ...,
+            turn : turn + orientations,
+            reach + down : reach + down + height,
+            reach + right : reach + right + width,
+        ]
+        for down, right, turn in ((*p[:2], p[2] % orientations) for p in places)
+    ]
 
 
-def _margin(maps: jax.Array, size: int) -> jax.Array:
-    """Zeros around maps `[..., H, W]`, as many as a window of that size reaches beyond them."""
-    around = (size // 2, size // 2)
-    return jnp.pad(maps, [(0, 0)] * (maps.ndim - 2) + [around, around])
+def _back(places: Places) -> Places:
+    """Where those are from whom one is at these places."""
+    return tuple((-down, -right, -turn) for down, right, turn in places)
+
+
+def _margin(maps: jax.Array, places: Places) -> tuple[jax.Array, int]:
+    """Maps `[..., O, H, W]` with zeros around, and orientations that begin anew after the last.
+
+    Returns:
+      `[..., 2O - 1, H + 2·reach, W + 2·reach]` and how far they reach.
+    """
+    reach = max(max(abs(down), abs(right)) for down, right, _ in places)
+    around = (reach, reach)
+    padded = jnp.pad(maps, [(0, 0)] * (maps.ndim - 2) + [around, around])
+    return jnp.concatenate([padded, padded[..., :-1, :, :]], axis=-3), reach
 
 
 def _chosen(action: jax.Array, options: list[jax.Array]) -> jax.Array:

@@ -9,8 +9,8 @@ import numpy as np
 import optax
 import pytest
 
-from hvin_jax.models import DTVIN, GPPN, VIN, HighwayDTVIN, HighwayVIN, init_params
-from hvin_jax.planning import DynamicConvMDP, value_iteration
+from hvin_jax.models import DTVIN, GPPN, VIN, HighwayDTVIN, HighwayVIN, init_params, make_model
+from hvin_jax.planning import DynamicConvMDP, places_around, value_iteration
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
@@ -33,11 +33,14 @@ def test_the_prototype_has_703_parameters():
     assert sum(x.size for x in jax.tree.leaves(params)) == 703
 
 
-@pytest.mark.parametrize(("orientations", "actions"), [(1, 4), (1, 8), (4, 3)])
+@pytest.mark.parametrize(
+    ("orientations", "actions", "window"), [(1, 4, "all"), (2, 3, "all"), (4, 3, "steps")]
+)
 @pytest.mark.parametrize("head", ["q", "window"])
-def test_what_it_computes(orientations, actions, head):
+def test_what_it_computes(orientations, actions, window, head):
     """The parts by hand: 1×1 and 3×3 convolutions, softmax, value iteration, a dense layer."""
-    model = DTVIN(orientations, actions, depth=6, head=head, kernel_start="random", apart=2.0)
+    settings = {"window": window, "head": head, "kernel_start": "random", "apart": 2.0}
+    model = DTVIN(orientations, actions, depth=6, **settings)
     maze, goal = inputs(orientations)
     params = init_params(model, jax.random.key(0))["params"]
     output = jax.jit(partial(model.apply, train=False))({"params": params}, maze, goal)
@@ -48,10 +51,9 @@ def test_what_it_computes(orientations, actions, head):
     seen = np.concatenate(rows, -1)
     logits = np.einsum("bhwc,cko->kbohw", seen, params["transition"])
     logits = logits + np.asarray(params["transition_bias"])[:, None, :, None, None]
-    shape = (3, 3, orientations, actions, 2, orientations, 5, 6)
-    mdp = DynamicConvMDP.from_logits(
-        jnp.asarray(np.moveaxis(reward, -1, 1)), jnp.asarray(logits.reshape(shape))
-    )
+    places = places_around(3, orientations, window)
+    logits = jnp.asarray(logits.reshape(len(places), actions, 2, orientations, 5, 6))
+    mdp = DynamicConvMDP.from_logits(jnp.asarray(np.moveaxis(reward, -1, 1)), logits, places)
     value = value_iteration(mdp, num_iterations=6).value
     chex.assert_trees_all_close(output.value, jnp.moveaxis(value, 1, -1), rtol=1e-4, atol=1e-5)
     if head == "q":
@@ -66,12 +68,26 @@ def test_actions_start_as_steps_to_neighbours():
     news = init_params(DTVIN(**NEWS), jax.random.key(0))["params"]["transition_bias"]
     places = np.asarray(news).reshape(9, 4).argmax(0)
     assert [divmod(int(place), 3) for place in places] == [(0, 1), (1, 2), (1, 0), (2, 1)]
-    drive = init_params(DTVIN(4, 3, latent_actions=7), jax.random.key(0))["params"]
-    bias = np.asarray(drive["transition_bias"]).reshape(3, 3, 4, 7, 4)
-    own = bias[..., 2]  # of the third orientation
-    assert (own[1, 1, [0, 1, 3], [0, 1, 2]] > 0).all()
-    assert own[0, 1, 2, 3] > 0
+    drive = init_params(DTVIN(4, 3, latent_actions=7, window="all"), jax.random.key(0))["params"]
+    own = np.asarray(drive["transition_bias"]).reshape(3, 3, 4, 7, 4)[..., 2]
+    assert (own[1, 1, [1, 2, 3], [0, 1, 2]] > 0).all()
+    assert own[0, 1, 0, 3] > 0
     assert (own > 0).sum() == 7
+
+
+def test_actions_start_as_the_moves_of_the_agent():
+    moves = get_mechanism("diffdrive").moves
+    model = DTVIN(moves=moves)
+    bias = init_params(model, jax.random.key(0))["params"]["transition_bias"]
+    of_west = np.asarray(bias).reshape(12, 3, 4)[..., 2].argmax(0)
+    places = places_around(3, 4, "steps")
+    # Forward, to the north (the first orientation), to the south (the last).
+    assert [places[k] for k in of_west] == [(0, -1, 0), (0, 0, 2), (0, 0, 1)]
+    with pytest.raises(ValueError, match=r"moves must have shape \(4, 3, 3\), .* got \(1, 3, 3\)"):
+        init_params(model.clone(moves=moves[:1]), jax.random.key(0))
+    far = [[(2, 0, 0)] * 3] * 4
+    with pytest.raises(ValueError, match=r"a move of \(2, 0, 0\) is beyond the window"):
+        init_params(make_model("dtvin", moves=far), jax.random.key(0))
 
 
 @pytest.mark.parametrize(
