@@ -62,7 +62,7 @@ def model_of(config: ConfigDict) -> Any:
     """The planner of a configuration; impossible settings are an error."""
     mechanism: Mechanism = get_mechanism(config.data.mechanism)
     settings = stored(config)["model"]
-    of_task = {
+    of_task: dict[str, Any] = {
         "num_orientations": mechanism.num_orientations,
         "num_actions": mechanism.num_actions,
         "moves": mechanism.moves,
