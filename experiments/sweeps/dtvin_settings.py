@@ -1,0 +1,41 @@
+r"""What the DT-VIN paper leaves open, one setting at a time: 15×15, NEWS, 100 layers, three seeds.
+
+    python -m experiments.sweep --config=experiments/sweeps/dtvin_settings.py
+
+About two minutes a run on one CPU core. Results: results/dtvin_settings.
+"""
+
+from experiments.grids import Sweep
+
+_CHANGES: dict[str, dict[str, object]] = {
+    "default": {},
+    "softmax_over_states": {"model.normalise": "state"},
+    "head_sees_values": {"model.head": "window"},
+    "kernels_start_alike": {"model.apart": 0.0},
+    "kernels_start_at_random": {"model.kernel_start": "random", "model.apart": 3.0},
+    "reward_starts_at_random": {"model.reward_start": "random"},
+    "head_starts_at_random": {"model.head_start": "random"},
+}
+_VARIANTS: dict[str, dict[str, object]] = {
+    **{name: {"model.depth": 100, **changes} for name, changes in _CHANGES.items()},
+    # As many layers in 20 highway blocks: one greedy layer and four that may explore.
+    "highway": {"model.kind": "highway_dtvin", "model.num_blocks": 20, "model.block_depth": 5},
+}
+
+
+def get_config() -> Sweep:
+    """Each setting by itself."""
+    return Sweep(
+        folder="dtvin_settings",
+        base="experiments/configs/dtvin.py:news-15",
+        grids=[{"variant": list(_VARIANTS)}],
+        settings={
+            "data.train": 4000,
+            "data.valid": 200,
+            "data.test": 500,
+            "train.num_steps": 1000,
+            "eval.every_steps": 250,
+        },
+        variants=_VARIANTS,
+        seeds=(0, 1, 2),
+    )
