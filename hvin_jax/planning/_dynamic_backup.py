@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.planning._conv_backup import divisor
+from hvin_jax.planning._platforms import repeat, scan
 
 # So many layers at most add to the gradient of the weights at a time.
 _GROUP = 10
@@ -122,7 +123,7 @@ def follow_vjp(
         return (cotangent, reward_grad + cotangent), total
 
     start = (jnp.zeros_like(reward_grad), reward_grad)
-    (value_grad, reward_grad), totals = lax.scan(layer, start, (actions, cotangents), reverse=True)
+    (value_grad, reward_grad), totals = scan(layer, start, (actions, cotangents), reverse=True)
     group = divisor(actions.shape[0], _GROUP)
     layers = [x.reshape(-1, group, *x.shape[1:]) for x in (futures, actions, totals)]
     kernel_grad, _ = lax.scan(lambda grad, x: (_add_group(grad, *x), None), kernel_grad, layers)
@@ -191,7 +192,7 @@ def _add_group(
         return lax.dynamic_update_index_in_dim(grad, share, number, 0)
 
     flat = kernel_grad.reshape(-1, *kernel_grad.shape[3:])
-    return lax.fori_loop(0, flat.shape[0], place, flat).reshape(kernel_grad.shape)
+    return repeat(flat.shape[0], place, flat).reshape(kernel_grad.shape)
 
 
 def _shifts(maps: jax.Array, size: int) -> dict[tuple[int, int, int], jax.Array]:
