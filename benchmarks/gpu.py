@@ -161,7 +161,7 @@ def measure(name: str, target: str) -> Cost:
     lowered = jax.jit(jax.value_and_grad(loss)).lower(*shapes)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        compiled = lowered.compile({"xla_dump_to": folder})
+        compiled = lowered.compile({"xla_dump_to": folder, "xla_dump_emitter_re": "ptx"})
         seconds = time.perf_counter() - began
         program = Program(compiled.as_text() or "")
         dump = pathlib.Path(folder)

@@ -11,6 +11,7 @@ from jax import lax
 
 from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._products import matmul, precision
 from hvin_jax.planning._windows import unwindows
 
 State = tuple[jax.Array, jax.Array]
@@ -76,11 +77,18 @@ class GPPN(nn.Module):
             (self.hidden, self.num_orientations * self.num_actions),
         )
         shape = (*goal.shape, self.num_actions)
-        return PlannerOutput(logits=(hidden @ policy).reshape(shape))
+        return PlannerOutput(logits=matmul(hidden, policy).reshape(shape))
 
     def _conv3x3(self, name: str, x: jax.Array) -> jax.Array:
         init = uniform_fan_in(3 * 3 * x.shape[-1])
-        return nn.Conv(self.hidden, (3, 3), kernel_init=init, bias_init=init, name=name)(x)
+        return nn.Conv(
+            self.hidden,
+            (3, 3),
+            kernel_init=init,
+            bias_init=init,
+            precision=precision(),
+            name=name,
+        )(x)
 
     def _lstm_params(self) -> dict[str, jax.Array]:
         fan_in, units = self.kernel_size**2 * self.hidden, self.hidden
@@ -112,13 +120,13 @@ def lstm_step(
     hidden, cell = state
     # A convolution to one channel: project first, then sum over the window. `unwindows` collects
     # what each neighbour gives, so the kernel is read backwards.
-    given = hidden @ params["gather_kernel"][:, ::-1]
+    given = matmul(hidden, params["gather_kernel"][:, ::-1])
     gathered = unwindows(given, kernel_size) + params["gather_bias"]
     # All that enters the gates in one product, so that every gradient is a product, too.
     inputs = jnp.concatenate([hidden, gathered, jnp.ones_like(gathered)], axis=-1)
     bias = params["input_bias"] + params["recurrent_bias"]
     kernel = jnp.concatenate([params["recurrent_kernel"], params["input_kernel"][None], bias[None]])
-    gates = inputs @ kernel
+    gates = matmul(inputs, kernel)
     enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
     cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
     return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.planning._platforms import add_in_parts, apart, in_tiles, max_and_argmax, scan
+from hvin_jax.planning._products import matmul
 from hvin_jax.planning._windows import window_lines, windows, windows_in_loops
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
@@ -48,7 +49,7 @@ def row_index(actions: jax.Array, num_actions: int) -> jax.Array:
 
 def convolve(maps: jax.Array, kernel: jax.Array) -> jax.Array:
     """All responses at every state: `[B, H, W, O]`, `[F, F, O, O, A]` to `[B, H, W, O, A]`."""
-    responses = windows(maps, kernel.shape[0]) @ kernel_matrix(kernel)
+    responses = matmul(windows(maps, kernel.shape[0]), kernel_matrix(kernel))
     return responses.reshape(*maps.shape[:-1], *kernel.shape[-2:])
 
 
@@ -59,7 +60,7 @@ def weight_beyond_border(kernel: jax.Array, size: tuple[int, int]) -> jax.Array:
     at states whose window is within the map.
     """
     ones = jnp.ones((1, *size, kernel.shape[2]), kernel.dtype)
-    beyond = (1 - windows(ones, kernel.shape[0])) @ kernel_matrix(kernel)
+    beyond = matmul(1 - windows(ones, kernel.shape[0]), kernel_matrix(kernel))
     return beyond.reshape(*size, *kernel.shape[-2:])
 
 
@@ -67,7 +68,7 @@ def greedy(q_reward: jax.Array, kernel: jax.Array, value: jax.Array) -> tuple[ja
     """`max_a Q` and the first action that attains it, both `[B, H, W, O]`."""
 
     def whole(q_reward: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
-        future = windows_in_loops(value, kernel.shape[0]) @ kernel_matrix(kernel)
+        future = matmul(windows_in_loops(value, kernel.shape[0]), kernel_matrix(kernel))
         return max_and_argmax(q_reward + future.reshape(q_reward.shape))
 
     of_an_example = q_reward[0].size * q_reward.dtype.itemsize
@@ -91,7 +92,7 @@ def follow(
         for i in range(size):
             products += take(rows[i], index) * lines[:, i : i + height, :, None]
         # A product with ones: the compiler's own sum over a last axis is not vectorised.
-        future = jnp.matmul(products, ones, precision=lax.Precision.HIGHEST)
+        future = matmul(products, ones)
         value = apart(reward + future)
         return value, value
 

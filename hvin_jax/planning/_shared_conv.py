@@ -18,10 +18,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from hvin_jax.planning._conv_backup import add_rows, add_to, row_index, rows_by_line, take
 from hvin_jax.planning._platforms import apart, scan
+from hvin_jax.planning._products import matmul
 from hvin_jax.planning._repr import repr_of_arrays
 
 
@@ -66,7 +66,7 @@ class SharedConvMDP:
         def layer(value: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             reward, index = x
             weights, lines = apart((self._weights(index), _lines(value, size)))
-            products = apart(_matmul(weights, lines))
+            products = apart(matmul(weights, lines))
             products = products.reshape(*products.shape[:2], size, *value.shape[2:])
             value = reward
             for i in range(size):
@@ -97,9 +97,9 @@ class SharedConvMDP:
                     jnp.swapaxes(self._weights(index), -1, -2),
                 )
             )
-            outer = _matmul(of_states, jnp.swapaxes(lines, -1, -2))
+            outer = matmul(of_states, jnp.swapaxes(lines, -1, -2))
             rows_grad = add_rows(rows_grad, outer.reshape(-1, length), index.reshape(-1))
-            return (_collect(_matmul(weights, of_states), size), rows_grad), cotangent
+            return (_collect(matmul(weights, of_states), size), rows_grad), cotangent
 
         inputs, cotangents = (jnp.moveaxis(x, 1, -1) for x in (inputs, cotangents))
         start = (jnp.zeros_like(inputs[0]), jnp.zeros_like(self.rows).reshape(-1, length))
@@ -159,7 +159,3 @@ def _collect(lines: jax.Array, size: int) -> jax.Array:
     for j in range(size):
         total += entries[j][:, size - 1 - j : size - 1 - j + width]
     return apart(total)
-
-
-def _matmul(x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.matmul(x, y, precision=lax.Precision.HIGHEST)
