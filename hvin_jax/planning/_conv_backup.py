@@ -10,23 +10,34 @@ Letters: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `F` side
 * The gradient of a maximum goes through one action, so VI and VE modules share one backward pass,
   which touches the chosen kernel rows only.
 
-Loop fusion decides the speed on CPU. An `optimization_barrier` stands where the compiler would
-merge two loops and compute the first again for every number of the second, above all in chains of
-one layer, whose `lax.scan` it unrolls. The tests hold the results, the benchmarks the times.
+Loop fusion decides the speed. What CPUs and GPUs want otherwise is in `_platforms`, and why. The
+tests hold the results, the benchmarks the times.
 """
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning._platforms import add_in_parts, apart, in_tiles, max_and_argmax, scan
-from hvin_jax.planning._products import matmul
+from hvin_jax.planning._platforms import (
+    add_in_order,
+    add_in_parts,
+    apart,
+    in_tiles,
+    max_and_argmax,
+    one_of,
+    scan,
+)
+from hvin_jax.planning._products import einsum, matmul
 from hvin_jax.planning._windows import window_lines, windows, windows_in_loops
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
 _TILE_BYTES = 12 * 2**20
 # On CPU, about this many bytes of outer products are made and added at a time.
 _UPDATE_BYTES = 384 * 2**10
+# Sums over states without a scatter have so many parts, at most, that are made side by side.
+_PARTS = 32
 
 
 def kernel_matrix(kernel: jax.Array) -> jax.Array:
@@ -194,9 +205,17 @@ def _add_at(q_reward_grad: jax.Array, actions: jax.Array, cotangents: jax.Array)
     """Adds each layer's cotangent at the action it took."""
     by_state = jnp.moveaxis(actions, 0, -1).reshape(-1, actions.shape[0])
     amounts = jnp.moveaxis(cotangents, 0, -1).reshape(by_state.shape)
-    states = jnp.arange(by_state.shape[0])[:, None]
+
     table = q_reward_grad.reshape(by_state.shape[0], -1)
-    return add_to(table, amounts, states, by_state).reshape(q_reward_grad.shape)
+
+    def scatter(table: jax.Array, amounts: jax.Array, by_state: jax.Array) -> jax.Array:
+        return add_to(table, amounts, jnp.arange(by_state.shape[0])[:, None], by_state)
+
+    def plain(table: jax.Array, amounts: jax.Array, by_state: jax.Array) -> jax.Array:
+        taken = one_of(by_state, table.shape[1])
+        return table + jnp.where(taken, amounts[..., None], 0).sum(1)
+
+    return add_in_order(scatter, plain, table, amounts, by_state).reshape(q_reward_grad.shape)
 
 
 def _add_outer_products(
@@ -206,14 +225,21 @@ def _add_outer_products(
     length, orientations = rows.shape[-1], index.shape[-1]
     states = rows.size // length
 
-    def add(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+    def scatter(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         rows, index, cotangent = x
         updates = cotangent[:, :, None] * rows[:, None, :]
         return add_rows(rows_grad, updates.reshape(-1, length), index.reshape(-1))
 
+    def plain(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+        parts = divisor(x[0].shape[0], _PARTS)
+        rows, index, cotangent = (array.reshape(parts, -1, array.shape[1]) for array in x)
+        taken = one_of(index, rows_grad.shape[0])
+        amounts = jnp.where(taken, cotangent[..., None], 0).sum(2)
+        return rows_grad + einsum("pnr,pnc->prc", amounts, rows).sum(0)
+
     part = divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
     flat = (rows.reshape(states, -1), index.reshape(states, -1), cotangent.reshape(states, -1))
-    return add_in_parts(add, part, rows_grad, *flat)
+    return add_in_parts(partial(add_in_order, scatter, plain), part, rows_grad, *flat)
 
 
 def take(table: jax.Array, *index: jax.Array) -> jax.Array:

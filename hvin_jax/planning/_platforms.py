@@ -16,10 +16,15 @@ however little it does, and a loop starts all kernels of its body in each trip, 
   On a GPU it is part of one kernel; of the other form the numbers of all actions become an array
   as large as Q.
 
+GPUs add to one number from many threads at once, in whatever order, so that the last bits of
+gradients differ from run to run. With `HVIN_JAX_DETERMINISTIC=1` in the environment `add_in_order`
+and `pick` take forms without atomic additions there, which are the same in every run, and slower.
+
 Which of the two is compiled is decided when a program is lowered for its platform, so the same
 traced function serves both. Whatever is neither is treated as a GPU.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -32,6 +37,7 @@ C = TypeVar("C")
 T = TypeVar("T")
 # On a GPU, at most so many layers of a loop are one piece: compile time grows with them.
 _UNROLL = 10
+DETERMINISTIC = os.environ.get("HVIN_JAX_DETERMINISTIC", "0") not in ("", "0")
 # Tests set it to "cpu" or "gpu", to compile that form wherever they run.
 _forced: str | None = None
 
@@ -135,7 +141,10 @@ def copies(
 
 
 def add_in_parts(
-    add: Callable[..., jax.Array], part: int, total: jax.Array, *xs: jax.Array
+    add: Callable[..., jax.Array],
+    part: int,
+    total: jax.Array,
+    *xs: jax.Array,
 ) -> jax.Array:
     """`add(total, *xs)` of arrays `[N, ...]`: on CPUs for `part` rows at a time.
 
@@ -151,6 +160,28 @@ def add_in_parts(
         return lax.scan(lambda total, x: (add(total, *x), None), total, split)[0]
 
     return _either(total, *xs, cpu=parts, gpu=add)
+
+
+def add_in_order(
+    scatter: Callable[..., jax.Array], plain: Callable[..., jax.Array], *args: jax.Array
+) -> jax.Array:
+    """`scatter(*args)`, or `plain(*args)` where sums of a scatter have no order but need one."""
+    if DETERMINISTIC:
+        return _either(*args, cpu=scatter, gpu=plain)
+    return scatter(*args)
+
+
+def pick(table: jax.Array, index: jax.Array) -> jax.Array:
+    """`table[..., index]` for each of the others: `[..., A]`, integers `[...]` to `[...]`."""
+    if DETERMINISTIC:  # the gradient of a lookup is a scatter
+        return jnp.where(one_of(index, table.shape[-1]), table, 0).sum(-1)
+    return jnp.take_along_axis(table, index[..., None], axis=-1)[..., 0]
+
+
+def one_of(index: jax.Array, count: int) -> jax.Array:
+    """Booleans `[..., count]`, true at the index of each."""
+    numbers = lax.broadcasted_iota(index.dtype, (*index.shape, count), index.ndim)
+    return index[..., None] == numbers
 
 
 def max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
