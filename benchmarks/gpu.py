@@ -3,7 +3,7 @@ r"""What training steps do on a GPU, counted without one.
     make gpu-env                                          # once: JAX with CUDA, 3 GB, in .gpu-env
     .gpu-env/bin/python -m benchmarks.gpu                 # all steps, for an A100 and an H100
     .gpu-env/bin/python -m benchmarks.gpu --steps=highway_vin-25-300,vin-25-30 --targets=a100
-    .gpu-env/bin/python -m benchmarks.gpu --check         # ends with 1 if a limit is broken
+    .gpu-env/bin/python -m benchmarks.gpu --whole --check # ends with 1 if a limit is broken
     .gpu-env/bin/python -m benchmarks.gpu --json=FILE     # also keeps the figures
 
 XLA compiles for a GPU that is not there: kernels, buffers and PTX are those that a user's GPU runs,
@@ -33,9 +33,10 @@ from jax.sharding import SingleDeviceSharding
 from benchmarks.gpu_program import Program, atomics, share_in_buffers
 from benchmarks.harness import ROOT, note
 from hvin_jax.models import DTVIN, GPPN, VIN, HighwayVIN, init_params
-from hvin_jax.training import Imitation
+from hvin_jax.training import Imitation, devices, make_optimizer
 from hvin_jax.training.maze_task import maze_forward
 from hvin_jax.training.results import git_commit
+from hvin_jax.training.step import create_state, make_train_step
 
 BATCH = 32
 LAUNCH_SECONDS = 2.5e-6
@@ -86,9 +87,15 @@ STEPS = {
     "dtvin-100-5000": _dtvin(5000, 100, 50),
 }
 COMPILE_SECONDS = 60
+# So many launches more may the whole training step have.
+WHOLE_LAUNCHES = 150
+WHOLE = ", whole step"
 
 _STEPS = flags.DEFINE_list("steps", list(STEPS), f"Which of {', '.join(STEPS)} to compile.")
 _TARGETS = flags.DEFINE_list("targets", ["a100", "h100"], "Which of a100, h100 to compile for.")
+_WHOLE = flags.DEFINE_boolean(
+    "whole", False, "Also the whole training step on two cards: optimiser and all-reduce included."
+)
 _CHECK = flags.DEFINE_boolean("check", False, "End with 1 if a limit for an A100 is broken.")
 _JSON = flags.DEFINE_string("json", None, "Also write the figures to this file.")
 
@@ -122,27 +129,22 @@ def main(argv: list[str]) -> None:
     costs = []
     for target in _TARGETS.value:
         for name in _STEPS.value:
-            note(f"compiling {name} for {target} ...")
-            costs.append(measure(name, target))
+            for whole in [False] + [True] * _WHOLE.value:
+                note(f"compiling {name} for {target}{WHOLE * whole} ...")
+                costs.append(measure(name, target, whole))
     print(f"commit {git_commit(ROOT)}, jax {jax.__version__}, batch {BATCH}, float32\n")
     print(table(costs))
     if _JSON.value:
         content = {"jax": jax.__version__, "steps": [dataclasses.asdict(x) for x in costs]}
         pathlib.Path(_JSON.value).write_text(json.dumps(content, indent=2))
-    broken = [text for cost in costs for text in broken_limits(cost, STEPS[cost.step])]
+    broken = [text for cost in costs for text in broken_limits(cost, costs)]
     print("\n".join(["", *broken]) if broken else "\nNo limit is broken.")
     if _CHECK.value and broken:
         raise SystemExit(1)
 
 
-def measure(name: str, target: str) -> Cost:
-    """Compiles a step: loss and gradients."""
-    step = STEPS[name]
-    description = (TARGETS / f"{target}.txtpb").read_text()
-    topology = topologies.get_topology_desc(
-        platform="cuda", target_config=description, topology="1x1x1"
-    )
-    place = SingleDeviceSharding(topology.devices[0])
+def loss_and_gradients(step: Step, cards: Any) -> Any:
+    """The program, not yet compiled, for one card."""
     forward, every = maze_forward(step.model), step.objective.policies_every
 
     def loss(params: Any, key: jax.Array, batch: Any) -> jax.Array:
@@ -155,10 +157,37 @@ def measure(name: str, target: str) -> Cost:
     key = jax.random.key(0)
     params = jax.eval_shape(lambda key: init_params(step.model, key), key)
     shapes = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=SingleDeviceSharding(cards[0])),
         (params, jax.eval_shape(lambda: key), batch_shapes(step)),
     )
-    lowered = jax.jit(jax.value_and_grad(loss)).lower(*shapes)
+    return jax.jit(jax.value_and_grad(loss)).lower(*shapes)
+
+
+def whole_step(step: Step, cards: Any) -> Any:
+    """The step as the training command runs it, not yet compiled: a batch for each card."""
+    optimizer = make_optimizer()
+
+    def init(key: jax.Array) -> Any:
+        return create_state(key, init_params(step.model, key), optimizer)
+
+    batch: Any = {
+        name: jax.ShapeDtypeStruct((len(cards), *x.shape), x.dtype)
+        for name, x in batch_shapes(step).items()
+    }
+    one = make_train_step(
+        maze_forward(step.model), step.objective, optimizer, axis_name=devices.BATCH_AXIS
+    )
+    split: Any = devices.split_train_step(one, cards)
+    return split.lower(jax.eval_shape(init, jax.random.key(0)), batch)
+
+
+def measure(name: str, target: str, whole: bool = False) -> Cost:
+    """Compiles a step: loss and gradients, or the whole one."""
+    description = (TARGETS / f"{target}.txtpb").read_text()
+    topology = topologies.get_topology_desc(
+        platform="cuda", target_config=description, topology="1x1x2" if whole else "1x1x1"
+    )
+    lowered = (whole_step if whole else loss_and_gradients)(STEPS[name], topology.devices)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         compiled = lowered.compile({"xla_dump_to": folder, "xla_dump_emitter_re": "ptx"})
@@ -174,7 +203,7 @@ def measure(name: str, target: str) -> Cost:
     counts = program.counts()
     bandwidth = float(re.findall(r"memory_bandwidth: (\d+)", description)[0])
     return Cost(
-        step=name,
+        step=name + WHOLE * whole,
         target=target,
         **dataclasses.asdict(counts),
         temporaries=memory.temp_size_in_bytes,
@@ -218,15 +247,28 @@ def table(costs: list[Cost]) -> str:
     return "\n".join(lines)
 
 
-def broken_limits(cost: Cost, step: Step) -> list[str]:
-    """A sentence for each limit that a step for an A100 breaks."""
-    limits = [
-        ("launches", cost.launches, step.launches, 1, ""),
-        ("temporaries", cost.temporaries, step.megabytes, 10**6, " MB"),
-        ("bytes moved", cost.bytes, step.gigabytes, 10**9, " GB"),
+def broken_limits(cost: Cost, others: list[Cost]) -> list[str]:
+    """A sentence for each limit that a step for an A100 breaks.
+
+    Args:
+      cost: of the step.
+      others: among them, for a whole step, that of its loss and gradients.
+    """
+    step = STEPS[cost.step.removesuffix(WHOLE)]
+    limits: list[tuple[str, float, float | None, int, str]] = [
         ("seconds to compile", cost.compile_seconds, COMPILE_SECONDS, 1, ""),
         ("compare-and-swap loops", cost.atomics.get("compare-and-swap", 0), 0, 1, ""),
     ]
+    if cost.step.endswith(WHOLE):
+        alone = (cost.step.removesuffix(WHOLE), cost.target)
+        most = next(x.launches for x in others if (x.step, x.target) == alone) + WHOLE_LAUNCHES
+        limits.append(("launches", cost.launches, most, 1, ""))
+    else:
+        limits += [
+            ("launches", cost.launches, step.launches, 1, ""),
+            ("temporaries", cost.temporaries, step.megabytes, 10**6, " MB"),
+            ("bytes moved", cost.bytes, step.gigabytes, 10**9, " GB"),
+        ]
     return [
         f"{cost.step}: {number / unit:,.0f}{suffix} {what}, expected at most {most:,}{suffix}"
         for what, number, most, unit, suffix in limits
