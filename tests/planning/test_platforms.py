@@ -26,9 +26,8 @@ def for_gpus(monkeypatch):
 
 
 @pytest.mark.usefixtures("for_gpus", "x64")
-@pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[3]], ids=str)
-def test_backups(shape):
-    test_conv_mdp.test_backups(shape)
+def test_backups():
+    test_conv_mdp.test_backups(SHAPES[0])
 
 
 @pytest.mark.usefixtures("for_gpus")
@@ -51,7 +50,7 @@ def test_gradients_of_highway_vi(share):
 @pytest.mark.usefixtures("for_gpus", "x64")
 @pytest.mark.slow
 def test_gradients_with_kernels_of_each_states_own():
-    test_dynamic_mdp.test_value_iteration_and_its_gradient(test_dynamic_mdp.SHAPES[0], 3)
+    test_dynamic_mdp.test_value_iteration_and_its_gradient((1, 2, 3, 1, 2, 3), 3)
 
 
 @pytest.mark.usefixtures("for_gpus", "x64")
