@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 # One for each version of Python: with another, the environment is made anew.
 VERSION := $(shell $(PYTHON) -c 'import sys; print("{}.{}".format(*sys.version_info))')
 STAMP := $(VENV)/.installed-$(VERSION)
+GPU := .gpu-env
+GPU_STAMP := $(GPU)/.installed-$(VERSION)
 
-.PHONY: help install maze test quick lint format bench clean
+.PHONY: help install gpu-env maze test quick lint format bench clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 install: $(STAMP)  ## make .venv with the package and its development tools
 
@@ -18,6 +20,13 @@ $(STAMP): pyproject.toml
 	  { echo "hvin_jax needs Python >= 3.11, but $(PYTHON) is $$($(PYTHON) --version); try: make PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,vizdoom,sweep]'
+	@touch $@
+
+gpu-env: $(GPU_STAMP)  ## an environment for benchmarks.gpu: JAX with CUDA, 3 GB, in .gpu-env
+
+$(GPU_STAMP): pyproject.toml
+	$(PYTHON) -m venv --clear $(GPU)
+	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cuda12]'
 	@touch $@
 
 maze: $(STAMP)  ## train, test and draw a small highway VIN: runs/quickstart
@@ -45,4 +54,4 @@ bench: $(STAMP)  ## time and memory of planners and mazes (about 15 minutes on 2
 	$(BIN)/python -m benchmarks.mazes
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(GPU) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

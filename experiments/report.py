@@ -14,8 +14,6 @@ from typing import Any
 from absl import flags
 from ml_collections import ConfigDict
 
-from experiments.configs.paper import get_config
-from experiments.grids.estimate import GPU_SPEED, operations
 from experiments.grids.studies import MODELS, NAMES, SCALES, study_jobs
 from experiments.launch.console import say
 from experiments.launch.exits import integers, readable_errors, run_main
@@ -119,7 +117,7 @@ def examples(page: Page, groups: Sequence[Group]) -> None:
 def cost(page: Page, measured: Mapping[str, Any]) -> None:
     """Memory and time of full-size training steps, ours and the paper's."""
     header = ["model", "maze", "N", "memory (GB)", "paper (GB)", "step (s)", "compile (s)"]
-    table = [[*header, "devices", "one A100 (s), estimated", "commit"]]
+    table = [[*header, "devices", "commit"]]
     for cell, row in measured.items():
         model, size, depth = cell.split("-")
         paper = paper_quantity("gpu_memory", model, int(size), int(depth))
@@ -133,17 +131,13 @@ def cost(page: Page, measured: Mapping[str, Any]) -> None:
                 f"{row['step_seconds']:.2f}",
                 f"{row['compile_seconds']:.0f}",
                 f"{row['device']['count']} {row['device']['platform']}",
-                f"{operations(get_config(cell)) / GPU_SPEED:.2f}",
                 str(row["commit"]),
             ]
         )
     page.text(
         "Training steps of the paper's configurations (batch 32, 100 latent actions or 150 hidden "
         "units). Memory is what the compiler reserves for temporaries, for the whole batch on one "
-        "device; the step is split over all devices. The estimate for a GPU of the A100 class "
-        "counts operations as if every layer were dense, which for exploring layers is far too "
-        f"much, and assumes {GPU_SPEED / 1e12:g} TFLOP/s, a quarter of its peak in float32; it has "
-        "not been checked on one."
+        "device; the step is split over all devices."
     )
     page.table(table, "Cost of a training step:", "table")
 

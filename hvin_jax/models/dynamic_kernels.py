@@ -16,6 +16,7 @@ from hvin_jax.models.latent_planner import LatentPlanner
 from hvin_jax.planning import DynamicConvMDP, places_around
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._dynamic_backup import Places
+from hvin_jax.planning._products import einsum, matmul
 from hvin_jax.planning._windows import windows
 
 _LARGEST_KERNEL = 15
@@ -127,7 +128,7 @@ class DynamicKernels(LatentPlanner):
         fan_out = (math.prod(shape), self.num_orientations)
         weights = self.param("transition", uniform_fan_in(fan_in), (fan_in, *fan_out))
         bias = self.param("transition_bias", self._start(places), fan_out)
-        logits = jnp.einsum("bhwc,cko->kbohw", windows(observed, 3), weights)
+        logits = einsum("bhwc,cko->kbohw", windows(observed, 3), weights)
         logits = logits + bias[:, None, :, None, None]
         return logits.reshape(*shape, *logits.shape[1:])
 
@@ -154,7 +155,7 @@ class DynamicKernels(LatentPlanner):
             bias = nn.initializers.constant(-0.1)
         kernel = self.param("reward", weights, (channels, orientations))
         offset = self.param("reward_bias", bias, (orientations,))
-        return jnp.moveaxis(observed @ kernel + offset[None, None, None], -1, 1)
+        return jnp.moveaxis(matmul(observed, kernel) + offset[None, None, None], -1, 1)
 
     def _head(self) -> jax.Array:
         window = self.kernel_size**2 * self.num_orientations
@@ -203,12 +204,12 @@ def _identity(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array
 
 def _read_q(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
     q = jnp.moveaxis(mdp.q(value), 1, -2)
-    return _by_orientation(q.reshape(*q.shape[:3], -1) @ head, value)
+    return _by_orientation(matmul(q.reshape(*q.shape[:3], -1), head), value)
 
 
 def _read_window(size: int, head: jax.Array, value: jax.Array) -> jax.Array:
     around = windows(jnp.moveaxis(value, 1, -1), size)
-    return _by_orientation(around @ head, value)
+    return _by_orientation(matmul(around, head), value)
 
 
 def _by_orientation(logits: jax.Array, value: jax.Array) -> jax.Array:

@@ -11,6 +11,7 @@ from jax import lax
 
 from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._products import matmul, precision
 from hvin_jax.planning._windows import unwindows
 
 State = tuple[jax.Array, jax.Array]
@@ -63,7 +64,7 @@ class GPPN(nn.Module):
 
         features = bounded(self._conv3x3("features", observed))
         state = (bounded(self._conv3x3("hidden", features)), self._conv3x3("cell", features))
-        params = self._lstm_params()
+        params = in_two_products(self._lstm_params())
 
         def step(state: State) -> State:
             hidden, cell = lstm_step(params, self.kernel_size, state)
@@ -76,11 +77,18 @@ class GPPN(nn.Module):
             (self.hidden, self.num_orientations * self.num_actions),
         )
         shape = (*goal.shape, self.num_actions)
-        return PlannerOutput(logits=(hidden @ policy).reshape(shape))
+        return PlannerOutput(logits=matmul(hidden, policy).reshape(shape))
 
     def _conv3x3(self, name: str, x: jax.Array) -> jax.Array:
         init = uniform_fan_in(3 * 3 * x.shape[-1])
-        return nn.Conv(self.hidden, (3, 3), kernel_init=init, bias_init=init, name=name)(x)
+        return nn.Conv(
+            self.hidden,
+            (3, 3),
+            kernel_init=init,
+            bias_init=init,
+            precision=precision(),
+            name=name,
+        )(x)
 
     def _lstm_params(self) -> dict[str, jax.Array]:
         fan_in, units = self.kernel_size**2 * self.hidden, self.hidden
@@ -95,14 +103,32 @@ class GPPN(nn.Module):
         }
 
 
+def in_two_products(params: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    """The parameters as `lstm_step` multiplies with them; made once, not in every step.
+
+    Args:
+      params: `gather_kernel` `[U, F·F]` (the weight of the neighbour at each place of the window),
+        `gather_bias` `[]`, `input_kernel` `[4U]`, `recurrent_kernel` `[U, 4U]`, two biases `[4U]`.
+
+    Returns:
+      `give` `[U, F·F]`, `gather_bias` `[]`, `gates` `[U + 2, 4U]`.
+    """
+    # A convolution to one channel: project first, then sum over the window. `unwindows` collects
+    # what each neighbour gives, so the kernel is read backwards.
+    give = params["gather_kernel"][:, ::-1]
+    # All that enters the gates in one product, so that every gradient is a product, too.
+    bias = params["input_bias"] + params["recurrent_bias"]
+    gates = jnp.concatenate([params["recurrent_kernel"], params["input_kernel"][None], bias[None]])
+    return {"give": give, "gather_bias": params["gather_bias"], "gates": gates}
+
+
 def lstm_step(
     params: dict[str, jax.Array], kernel_size: int, state: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
     """One step of all cells' LSTMs; the gates come in the order input, forget, cell, output.
 
     Args:
-      params: `gather_kernel` `[U, F·F]` (the weight of the neighbour at each place of the window),
-        `gather_bias` `[]`, `input_kernel` `[4U]`, `recurrent_kernel` `[U, 4U]`, two biases `[4U]`.
+      params: see `in_two_products`.
       kernel_size: `F`.
       state: hidden and cell state, `[B, H, W, U]` each.
 
@@ -110,15 +136,9 @@ def lstm_step(
       The next state.
     """
     hidden, cell = state
-    # A convolution to one channel: project first, then sum over the window. `unwindows` collects
-    # what each neighbour gives, so the kernel is read backwards.
-    given = hidden @ params["gather_kernel"][:, ::-1]
-    gathered = unwindows(given, kernel_size) + params["gather_bias"]
-    # All that enters the gates in one product, so that every gradient is a product, too.
+    gathered = unwindows(matmul(hidden, params["give"]), kernel_size) + params["gather_bias"]
     inputs = jnp.concatenate([hidden, gathered, jnp.ones_like(gathered)], axis=-1)
-    bias = params["input_bias"] + params["recurrent_bias"]
-    kernel = jnp.concatenate([params["recurrent_kernel"], params["input_kernel"][None], bias[None]])
-    gates = inputs @ kernel
+    gates = matmul(inputs, params["gates"])
     enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
     cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
     return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell

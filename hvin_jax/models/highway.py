@@ -15,6 +15,7 @@ from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
 from hvin_jax.models.shared_kernels import SharedKernels
 from hvin_jax.planning import PlanOutput, highway_vi
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._products import einsum
 
 
 class HighwayNetwork(SharedKernels):
@@ -160,7 +161,7 @@ def learned_policy(
     layer: jax.Array,
 ) -> jax.Array:
     """π = softmax(τ Q + U φ) over the latent actions, `[B, H, W, O, A]`."""
-    bias = jnp.einsum("bhwc,coa->bhwoa", observed, weights[chain])
+    bias = einsum("bhwc,coa->bhwoa", observed, weights[chain])
     relative = _below_the_top(q.astype(bias.dtype), axis=-1)
     scores = temperature[block, chain, layer] * relative + bias
     return jax.nn.softmax(scores, axis=-1).astype(q.dtype)
@@ -175,7 +176,7 @@ def learned_gate(
     block: jax.Array,
 ) -> jax.Array:
     """A = softmax(α V' + U φ) over the depths, `[N_b, B, H, W, O]`."""
-    bias = jnp.einsum("bhwc,dco->dbhwo", observed, weights[block])
+    bias = einsum("bhwc,dco->dbhwo", observed, weights[block])
     scores = alpha[block] * _below_the_top(values.astype(bias.dtype), axis=0) + bias
     return jax.nn.softmax(scores, axis=0).astype(values.dtype)
 

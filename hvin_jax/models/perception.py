@@ -13,6 +13,7 @@ from hvin_jax._memory import check_memory
 from hvin_jax.models._build import build
 from hvin_jax.models._layers import PlannerOutput
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._products import precision
 
 
 class Perception(nn.Module):
@@ -49,13 +50,15 @@ class Perception(nn.Module):
         for name in ("features", "hidden"):
             checks.check_at_least(name, getattr(self, name), 1)
         first, second = self.channels
+        dense = partial(nn.Dense, precision=precision())
+        conv = partial(nn.Conv, kernel_size=(3, 3), precision=precision())
         x = _patches_of_patches(views).astype(jnp.float32) / 127.5 - 1.0
-        x = nn.relu(nn.Dense(first, name="view_conv1")(x)).reshape(-1, 4 * first)
-        x = nn.relu(nn.Dense(second, name="view_conv2")(x)).reshape(len(views), -1)
-        x = nn.relu(nn.Dense(self.features, name="view_dense")(x))
+        x = nn.relu(dense(first, name="view_conv1")(x)).reshape(-1, 4 * first)
+        x = nn.relu(dense(second, name="view_conv2")(x)).reshape(len(views), -1)
+        x = nn.relu(dense(self.features, name="view_dense")(x))
         cells = x[index].reshape(*index.shape[:3], index.shape[3] * self.features)
-        cells = nn.relu(nn.Conv(self.hidden, (3, 3), name="grid_conv1")(cells))
-        return nn.Conv(1, (3, 3), name="grid_conv2")(cells)[..., 0]
+        cells = nn.relu(conv(self.hidden, name="grid_conv1")(cells))
+        return conv(1, name="grid_conv2")(cells)[..., 0]
 
 
 class VisualModel(nn.Module):

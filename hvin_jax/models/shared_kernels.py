@@ -15,6 +15,7 @@ from hvin_jax.planning import ConvMDP
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._bounded import Bounded
 from hvin_jax.planning._conv_backup import kernel_matrix
+from hvin_jax.planning._products import matmul
 from hvin_jax.planning._windows import windows
 
 
@@ -68,8 +69,10 @@ class SharedKernels(LatentPlanner):
             # The last Q and the policy layer are linear, so they are multiplied first: the large Q
             # itself is never formed.
             head = self._head()
-            of_reward = windows(reward, self.kernel_size) @ (kernel_matrix(reward_kernel) @ head)
-            return Partial(_read, of_reward, kernel_matrix(value_kernel) @ head)
+            of_reward = matmul(
+                windows(reward, self.kernel_size), matmul(kernel_matrix(reward_kernel), head)
+            )
+            return Partial(_read, of_reward, matmul(kernel_matrix(value_kernel), head))
 
         return mdp, make_head
 
@@ -85,7 +88,8 @@ class SharedKernels(LatentPlanner):
             "reward", uniform_fan_in(self.hidden), (self.hidden, self.num_orientations)
         )
         # Two linear layers in a row are one.
-        return windows(observed, 3) @ (kernel @ reward) + (bias @ reward)[None, None, None]
+        of_window = matmul(windows(observed, 3), matmul(kernel, reward))
+        return of_window + matmul(bias, reward)[None, None, None]
 
     def _kernels(self) -> tuple[jax.Array, jax.Array]:
         size, orientations = self.kernel_size, self.num_orientations
@@ -108,5 +112,5 @@ class SharedKernels(LatentPlanner):
 def _read(of_reward: jax.Array, matrix: jax.Array, value: jax.Array) -> jax.Array:
     """Logits `[B, H, W, O, num_actions]` of a value `[B, H, W, O]`."""
     size = math.isqrt(matrix.shape[0] // value.shape[-1])
-    logits = of_reward + windows(value.astype(jnp.float32), size) @ matrix
+    logits = of_reward + matmul(windows(value.astype(jnp.float32), size), matrix)
     return logits.reshape(*value.shape, -1)

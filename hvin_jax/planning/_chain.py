@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._platforms import repeat, scan
 from hvin_jax.planning.mdp import MDP, follow, follow_vjp
 
 M = TypeVar("M", bound=MDP)
@@ -55,10 +56,13 @@ def chain(
       exploration: how to choose actions; None is greedy.
 
     Returns:
-      The values `[L, ...]` and the actions `[L, ...]` of each layer, and the sink.
+      The values `[L, ...]` and the actions `[L, ...]` of each layer, these in as small a type as
+      will do, and the sink.
     """
+    small = jnp.int16 if mdp.num_actions <= jnp.iinfo(jnp.int16).max else jnp.int32
     if exploration is not None and exploration.explore is None:
-        return follow(mdp, value, exploration.actions), exploration.actions, sink
+        actions = exploration.actions
+        return follow(mdp, value, actions), actions.astype(small), sink
 
     def layer(value: jax.Array, drawn: Exploration | None) -> tuple[jax.Array, Any]:
         best, action = _greedy(mdp, value)
@@ -67,7 +71,10 @@ def chain(
             action = jnp.where(drawn.explore, drawn.actions, action)
         return best, (best, action)
 
-    _, (values, actions) = lax.scan(layer, value, exploration, length=length)
+    def narrow(layers: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return layers[0], layers[1].astype(small)
+
+    _, (values, actions) = scan(layer, value, exploration, length, finish=narrow)
     return values, actions, sink
 
 
@@ -88,8 +95,7 @@ def _chain_fwd(
     length: int, mdp: M, sink: M, value: jax.Array, exploration: Exploration | None
 ) -> tuple[Any, Any]:
     values, actions, sink = chain(length, mdp, sink, value, exploration)
-    small = jnp.int16 if mdp.num_actions <= jnp.iinfo(jnp.int16).max else jnp.int32
-    return (values, actions, sink), (mdp, value, values, actions.astype(small))
+    return (values, actions, sink), (mdp, value, values, actions)
 
 
 def _chain_bwd(length: int, residuals: Any, cotangents: Any) -> tuple[Any, ...]:
@@ -140,7 +146,7 @@ def segments(count: int, length: int, mdp: M, sink: M, value: jax.Array) -> tupl
     """
 
     def segment(value: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-        value = lax.fori_loop(0, length, lambda _, value: _greedy(mdp, value)[0], value)
+        value = repeat(length, lambda _, value: _greedy(mdp, value)[0], value)
         return value, value
 
     return lax.scan(segment, value, None, length=count)[1], sink
@@ -163,7 +169,7 @@ def _segments_bwd(count: int, length: int, residuals: Any, cotangents: Any) -> t
     def segment(carry: tuple[jax.Array, M], x: tuple[jax.Array, jax.Array]) -> Any:
         cotangent, sink_cotangent = carry
         start, own_cotangent = x
-        inputs, actions = lax.scan(layer, start, None, length=length)[1]
+        inputs, actions = scan(layer, start, None, length)[1]
         # The cotangent of a segment is that of its last layer.
         last = cotangent + own_cotangent
         cotangents = jnp.zeros((length, *start.shape), start.dtype).at[-1].set(last)

@@ -10,21 +10,34 @@ Letters: `B` examples, `H` × `W` cells, `O` orientations, `A` actions, `F` side
 * The gradient of a maximum goes through one action, so VI and VE modules share one backward pass,
   which touches the chosen kernel rows only.
 
-Loop fusion decides the speed on CPU. An `optimization_barrier` stands where the compiler would
-merge two loops and compute the first again for every number of the second, above all in chains of
-one layer, whose `lax.scan` it unrolls. The tests hold the results, the benchmarks the times.
+Loop fusion decides the speed. What CPUs and GPUs want otherwise is in `_platforms`, and why. The
+tests hold the results, the benchmarks the times.
 """
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hvin_jax.planning._windows import window_lines, windows
+from hvin_jax.planning._platforms import (
+    add_in_order,
+    add_in_parts,
+    apart,
+    in_tiles,
+    max_and_argmax,
+    one_of,
+    scan,
+)
+from hvin_jax.planning._products import einsum, matmul
+from hvin_jax.planning._windows import window_lines, windows, windows_in_loops
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
 _TILE_BYTES = 12 * 2**20
 # On CPU, about this many bytes of outer products are made and added at a time.
 _UPDATE_BYTES = 384 * 2**10
+# Sums over states without a scatter have so many parts, at most, that are made side by side.
+_PARTS = 32
 
 
 def kernel_matrix(kernel: jax.Array) -> jax.Array:
@@ -47,7 +60,7 @@ def row_index(actions: jax.Array, num_actions: int) -> jax.Array:
 
 def convolve(maps: jax.Array, kernel: jax.Array) -> jax.Array:
     """All responses at every state: `[B, H, W, O]`, `[F, F, O, O, A]` to `[B, H, W, O, A]`."""
-    responses = windows(maps, kernel.shape[0]) @ kernel_matrix(kernel)
+    responses = matmul(windows(maps, kernel.shape[0]), kernel_matrix(kernel))
     return responses.reshape(*maps.shape[:-1], *kernel.shape[-2:])
 
 
@@ -58,30 +71,20 @@ def weight_beyond_border(kernel: jax.Array, size: tuple[int, int]) -> jax.Array:
     at states whose window is within the map.
     """
     ones = jnp.ones((1, *size, kernel.shape[2]), kernel.dtype)
-    beyond = (1 - windows(ones, kernel.shape[0])) @ kernel_matrix(kernel)
+    beyond = matmul(1 - windows(ones, kernel.shape[0]), kernel_matrix(kernel))
     return beyond.reshape(*size, *kernel.shape[-2:])
 
 
 def greedy(q_reward: jax.Array, kernel: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`max_a Q` and the first action that attains it, both `[B, H, W, O]`."""
 
-    def whole(
-        q_reward: jax.Array, kernel: jax.Array, value: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        return _max_and_argmax(q_reward + convolve(value, kernel))
+    def whole(q_reward: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+        future = matmul(windows_in_loops(value, kernel.shape[0]), kernel_matrix(kernel))
+        return max_and_argmax(q_reward + future.reshape(q_reward.shape))
 
-    def tiled(
-        q_reward: jax.Array, kernel: jax.Array, value: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        batch = value.shape[0]
-        tile = divisor(batch, _TILE_BYTES // (q_reward[0].size * q_reward.dtype.itemsize))
-        if tile == batch:
-            return whole(q_reward, kernel, value)
-        split = [x.reshape(batch // tile, tile, *x.shape[1:]) for x in (q_reward, value)]
-        best, action = lax.map(lambda x: whole(x[0], kernel, x[1]), split)
-        return best.reshape(value.shape), action.reshape(value.shape)
-
-    return lax.platform_dependent(q_reward, kernel, value, cpu=tiled, default=whole)
+    of_an_example = q_reward[0].size * q_reward.dtype.itemsize
+    tile = divisor(value.shape[0], _TILE_BYTES // of_an_example)
+    return in_tiles(whole, tile, q_reward, value)
 
 
 def follow(
@@ -95,17 +98,17 @@ def follow(
 
     def layer(value: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         reward, index = x
-        lines = window_lines(lax.optimization_barrier(value), size)
+        lines = window_lines(apart(value), size)
         products = jnp.zeros((), value.dtype)
         for i in range(size):
             products += take(rows[i], index) * lines[:, i : i + height, :, None]
         # A product with ones: the compiler's own sum over a last axis is not vectorised.
-        future = jnp.matmul(products, ones, precision=lax.Precision.HIGHEST)
-        value = lax.optimization_barrier(reward + future)
+        future = matmul(products, ones)
+        value = apart(reward + future)
         return value, value
 
     indices = row_index(actions, num_actions)
-    return lax.scan(layer, value, (_reward_of(q_reward, actions), indices))[1]
+    return scan(layer, value, (_reward_of(q_reward, actions), indices))[1]
 
 
 def follow_vjp(
@@ -137,13 +140,17 @@ def follow_vjp(
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         cotangent, rows_grad = carry
         value, index, own_cotangent = x
-        cotangent = lax.optimization_barrier(cotangent + own_cotangent)
-        rows_grad = _add_outer_products(rows_grad, windows(value, size), index, cotangent)
+        cotangent = apart(cotangent + own_cotangent)
+        rows_grad = _add_outer_products(rows_grad, windows_in_loops(value, size), index, cotangent)
         return (_value_cotangent(rows, index, cotangent), rows_grad), cotangent
 
+    def index_rows(x: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        value, action, own_cotangent = x
+        return value, row_index(action, num_actions), own_cotangent
+
     start = (jnp.zeros_like(inputs[0]), jnp.zeros_like(kernel_rows(kernel)))
-    (value_grad, rows_grad), totals = lax.scan(
-        layer, start, (inputs, row_index(actions, num_actions), cotangents), reverse=True
+    (value_grad, rows_grad), totals = scan(
+        layer, start, (inputs, actions, cotangents), reverse=True, prepare=index_rows
     )
     q_reward_grad = _add_at(q_reward_grad, actions, totals)
     return value_grad, q_reward_grad, kernel_grad + rows_grad.T.reshape(kernel.shape)
@@ -153,7 +160,7 @@ def rows_by_line(kernel: jax.Array) -> jax.Array:
     """`kernel_rows`, with the lines of the window outermost: `[F, O·A, F·O]`."""
     size, _, orientations, _, actions = kernel.shape
     lines = kernel.reshape(size, size * orientations, orientations * actions)
-    return lax.optimization_barrier(jnp.swapaxes(lines, 1, 2))
+    return apart(jnp.swapaxes(lines, 1, 2))
 
 
 def _value_cotangent(rows: jax.Array, index: jax.Array, cotangent: jax.Array) -> jax.Array:
@@ -166,28 +173,18 @@ def _value_cotangent(rows: jax.Array, index: jax.Array, cotangent: jax.Array) ->
     height, width, orientations = cotangent.shape[1:]
     margin = size // 2
     beside = ((0, 0), (margin, margin), (0, 0), (0, 0))
-    cotangent, index = lax.optimization_barrier(
-        (jnp.pad(cotangent, beside), jnp.pad(index, beside))
-    )
+    cotangent, index = apart((jnp.pad(cotangent, beside), jnp.pad(index, beside)))
     lines = jnp.zeros((), rows.dtype)
     for i in range(size):
         states = slice(size - 1 - i, size - 1 - i + height)
         for o in range(orientations):
             lines += take(rows[i], index[:, states, :, o]) * cotangent[:, states, :, o, None]
-    lines = lax.optimization_barrier(jnp.pad(lines, ((0, 0), (0, 0), (margin, margin), (0, 0))))
+    lines = apart(jnp.pad(lines, ((0, 0), (0, 0), (margin, margin), (0, 0))))
     total = jnp.zeros((), rows.dtype)
     for j in range(size):
         entries = slice(j * orientations, (j + 1) * orientations)
         total += lines[:, :, size - 1 - j : size - 1 - j + width, entries]
-    return lax.optimization_barrier(total)
-
-
-def _max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
-    # Two plain reductions are vectorised by the compiler; `jnp.argmax` is not.
-    best = q.max(-1)
-    actions = lax.broadcasted_iota(jnp.float32, q.shape, q.ndim - 1)
-    first = jnp.where(q == best[..., None], actions, float(q.shape[-1] - 1)).min(-1)
-    return best, first.astype(jnp.int32)
+    return apart(total)
 
 
 def divisor(number: int, at_most: int) -> int:
@@ -208,9 +205,17 @@ def _add_at(q_reward_grad: jax.Array, actions: jax.Array, cotangents: jax.Array)
     """Adds each layer's cotangent at the action it took."""
     by_state = jnp.moveaxis(actions, 0, -1).reshape(-1, actions.shape[0])
     amounts = jnp.moveaxis(cotangents, 0, -1).reshape(by_state.shape)
-    states = jnp.arange(by_state.shape[0])[:, None]
+
     table = q_reward_grad.reshape(by_state.shape[0], -1)
-    return add_to(table, amounts, states, by_state).reshape(q_reward_grad.shape)
+
+    def scatter(table: jax.Array, amounts: jax.Array, by_state: jax.Array) -> jax.Array:
+        return add_to(table, amounts, jnp.arange(by_state.shape[0])[:, None], by_state)
+
+    def plain(table: jax.Array, amounts: jax.Array, by_state: jax.Array) -> jax.Array:
+        taken = one_of(by_state, table.shape[1])
+        return table + jnp.where(taken, amounts[..., None], 0).sum(1)
+
+    return add_in_order(scatter, plain, table, amounts, by_state).reshape(q_reward_grad.shape)
 
 
 def _add_outer_products(
@@ -220,18 +225,21 @@ def _add_outer_products(
     length, orientations = rows.shape[-1], index.shape[-1]
     states = rows.size // length
 
-    def whole(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+    def scatter(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
         rows, index, cotangent = x
         updates = cotangent[:, :, None] * rows[:, None, :]
         return add_rows(rows_grad, updates.reshape(-1, length), index.reshape(-1))
 
-    def in_parts(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
-        part = divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
-        parts = [array.reshape(states // part, part, -1) for array in x]
-        return lax.scan(lambda grad, x: (whole(grad, *x), None), rows_grad, parts)[0]
+    def plain(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+        parts = divisor(x[0].shape[0], _PARTS)
+        rows, index, cotangent = (array.reshape(parts, -1, array.shape[1]) for array in x)
+        taken = one_of(index, rows_grad.shape[0])
+        amounts = jnp.where(taken, cotangent[..., None], 0).sum(2)
+        return rows_grad + einsum("pnr,pnc->prc", amounts, rows).sum(0)
 
+    part = divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
     flat = (rows.reshape(states, -1), index.reshape(states, -1), cotangent.reshape(states, -1))
-    return lax.platform_dependent(rows_grad, *flat, cpu=in_parts, default=whole)
+    return add_in_parts(partial(add_in_order, scatter, plain), part, rows_grad, *flat)
 
 
 def take(table: jax.Array, *index: jax.Array) -> jax.Array:

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.planning._conv_backup import divisor
+from hvin_jax.planning._platforms import repeat, scan
 
 # Where a state looks: so many rows below, columns to the right, and orientations further.
 Places = tuple[tuple[int, int, int], ...]
@@ -128,7 +129,7 @@ def follow_vjp(
         return (cotangent, reward_grad + cotangent), total
 
     start = (jnp.zeros_like(reward_grad), reward_grad)
-    (value_grad, reward_grad), totals = lax.scan(layer, start, (actions, cotangents), reverse=True)
+    (value_grad, reward_grad), totals = scan(layer, start, (actions, cotangents), reverse=True)
     group = divisor(actions.shape[0], _GROUP)
     layers = [x.reshape(-1, group, *x.shape[1:]) for x in (futures, actions, totals)]
     kernel_grad, _ = lax.scan(
@@ -174,7 +175,7 @@ def _add_group(
             share = share + jnp.where(action[None] == which, total[None], 0) * seen[None]
         return lax.dynamic_update_index_in_dim(grad, share, number, 0)
 
-    return lax.fori_loop(0, len(places), place, kernel_grad)
+    return repeat(len(places), place, kernel_grad)
 
 
 def _seen(maps: jax.Array, places: Places) -> list[jax.Array]:

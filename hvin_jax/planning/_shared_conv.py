@@ -18,9 +18,10 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from hvin_jax.planning._conv_backup import add_rows, add_to, row_index, rows_by_line, take
+from hvin_jax.planning._platforms import apart, scan
+from hvin_jax.planning._products import matmul
 from hvin_jax.planning._repr import repr_of_arrays
 
 
@@ -64,17 +65,17 @@ class SharedConvMDP:
 
         def layer(value: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             reward, index = x
-            weights, lines = lax.optimization_barrier((self._weights(index), _lines(value, size)))
-            products = lax.optimization_barrier(_matmul(weights, lines))
+            weights, lines = apart((self._weights(index), _lines(value, size)))
+            products = apart(matmul(weights, lines))
             products = products.reshape(*products.shape[:2], size, *value.shape[2:])
             value = reward
             for i in range(size):
                 value += products[i : i + height, :, i]
-            value = lax.optimization_barrier(value)
+            value = apart(value)
             return value, value
 
         rewards = take(*self._by_state(self.q_reward, actions))
-        values = lax.scan(layer, jnp.moveaxis(value, 0, -1), (rewards, self._row_index(actions)))[1]
+        values = scan(layer, jnp.moveaxis(value, 0, -1), (rewards, self._row_index(actions)))[1]
         return jnp.moveaxis(values, -1, 1)
 
     def follow_vjp(
@@ -88,21 +89,21 @@ class SharedConvMDP:
         ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
             cotangent, rows_grad = carry
             value, index, own_cotangent = x
-            cotangent = lax.optimization_barrier(cotangent + own_cotangent)
-            of_states, lines, weights = lax.optimization_barrier(
+            cotangent = apart(cotangent + own_cotangent)
+            of_states, lines, weights = apart(
                 (
                     _states_of_lines(cotangent, size),
                     _lines(value, size),
                     jnp.swapaxes(self._weights(index), -1, -2),
                 )
             )
-            outer = _matmul(of_states, jnp.swapaxes(lines, -1, -2))
+            outer = matmul(of_states, jnp.swapaxes(lines, -1, -2))
             rows_grad = add_rows(rows_grad, outer.reshape(-1, length), index.reshape(-1))
-            return (_collect(_matmul(weights, of_states), size), rows_grad), cotangent
+            return (_collect(matmul(weights, of_states), size), rows_grad), cotangent
 
         inputs, cotangents = (jnp.moveaxis(x, 1, -1) for x in (inputs, cotangents))
         start = (jnp.zeros_like(inputs[0]), jnp.zeros_like(self.rows).reshape(-1, length))
-        (value_grad, rows_grad), totals = lax.scan(
+        (value_grad, rows_grad), totals = scan(
             layer, start, (inputs, self._row_index(actions), cotangents), reverse=True
         )
         table, *index = self._by_state(grad.q_reward, actions)
@@ -152,13 +153,9 @@ def _collect(lines: jax.Array, size: int) -> jax.Array:
     margin = size // 2
     height, width = lines.shape[0] - 2 * margin, lines.shape[1]
     inside = lines[margin : margin + height]
-    padded = lax.optimization_barrier(jnp.pad(inside, ((0, 0), (margin, margin), (0, 0), (0, 0))))
+    padded = apart(jnp.pad(inside, ((0, 0), (margin, margin), (0, 0), (0, 0))))
     entries = jnp.split(padded, size, axis=2)
     total = jnp.zeros((), lines.dtype)
     for j in range(size):
         total += entries[j][:, size - 1 - j : size - 1 - j + width]
-    return lax.optimization_barrier(total)
-
-
-def _matmul(x: jax.Array, y: jax.Array) -> jax.Array:
-    return jnp.matmul(x, y, precision=lax.Precision.HIGHEST)
+    return apart(total)

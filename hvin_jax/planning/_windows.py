@@ -1,8 +1,14 @@
 """Windows of a map as rows of a matrix, and the way back."""
 
+import math
+from functools import partial
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+
+from hvin_jax.planning._platforms import copies
 
 
 def windows(maps: jax.Array, size: int) -> jax.Array:
@@ -21,6 +27,24 @@ def windows(maps: jax.Array, size: int) -> jax.Array:
     height = maps.shape[1]
     lines = window_lines(maps, size)
     return jnp.concatenate([lines[:, i : i + height] for i in range(size)], axis=-1)
+
+
+def windows_in_loops(maps: jax.Array, size: int) -> jax.Array:
+    """`windows`, where thousands are made and none is differentiated."""
+    return copies(maps, partial(windows, size=size), partial(_places, size=size))
+
+
+def _places(shape: tuple[int, ...], size: int) -> np.ndarray:
+    """Which number of an example `[H, W, C]` stands where in its windows, `[H, W, F·F·C]`.
+
+    What is zero is the number behind the last one.
+    """
+    height, width, channels = shape
+    y, x, i, j, c = np.ogrid[:height, :width, :size, :size, :channels]
+    row, column = y + i - size // 2, x + j - size // 2
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    places = np.where(inside, (row * width + column) * channels + c, math.prod(shape))
+    return places.reshape(height, width, -1)
 
 
 def window_lines(maps: jax.Array, size: int) -> jax.Array:

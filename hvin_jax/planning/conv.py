@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning import _conv_backup as conv_backup
+from hvin_jax.planning._products import einsum
 from hvin_jax.planning._repr import repr_of_arrays
 from hvin_jax.planning._shared_conv import SharedConvMDP
 from hvin_jax.planning._windows import windows
@@ -126,7 +127,7 @@ class ConvMDP:
         """Q of the chosen actions only, `[B, H, W, O]`: `A` times less work than `q`."""
         reward = jnp.take_along_axis(self.q_reward, action[..., None], axis=-1)[..., 0]
         rows = conv_backup.kernel_rows(self.kernel)[conv_backup.row_index(action, self.num_actions)]
-        return reward + jnp.einsum("bhwok,bhwk->bhwo", rows, windows(value, self.kernel.shape[0]))
+        return reward + einsum("bhwok,bhwk->bhwo", rows, windows(value, self.kernel.shape[0]))
 
     def follow(self, value: jax.Array, actions: jax.Array) -> jax.Array:
         """`q_of` for each of `actions` `[L, B, H, W, O]` in turn: values `[L, B, H, W, O]`."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
-from jax import lax
 
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning import _dynamic_backup as backup
+from hvin_jax.planning._platforms import scan
 from hvin_jax.planning._repr import repr_of_arrays
 
 AXES = "[P, A, B, O, H, W]"
@@ -153,7 +153,7 @@ class DynamicConvMDP:
             value = self.q_of(value, action)
             return value, value
 
-        return lax.scan(layer, value, actions)[1]
+        return scan(layer, value, actions)[1]
 
     def follow_vjp(
         self, inputs: jax.Array, actions: jax.Array, cotangents: jax.Array, grad: "DynamicConvMDP"

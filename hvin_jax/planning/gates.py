@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning._platforms import scan
 
 
 class Gate(Protocol):
@@ -70,9 +70,9 @@ def _relative_sums(
         weight = jnp.exp(alpha * distance)
         return (sums[0] + weight, sums[1] + weight * distance), None
 
-    top = sign * lax.scan(largest, sign * _lift(values[0], floor), values[1:])[0]
+    top = sign * scan(largest, sign * _lift(values[0], floor), values[1:])[0]
     zero = jnp.zeros_like(top)
-    (weights, weighted), _ = lax.scan(add, (zero, zero), values)
+    (weights, weighted), _ = scan(add, (zero, zero), values)
     return top, weights, weighted
 
 
@@ -105,7 +105,7 @@ def _smax_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[jax.
         return (variance, of_floor + slope - own), own
 
     zero = jnp.zeros_like(top)
-    (variance, of_floor), slopes = lax.scan(factor, (zero, zero), values)
+    (variance, of_floor), slopes = scan(factor, (zero, zero), values)
     change = jnp.sum(slopes * values_dot, axis=0) + variance * alpha_dot
     if floor is not None:
         change += of_floor * floor_dot

@@ -209,7 +209,7 @@ def _highway_vi(
             actions = jnp.concatenate([actions, layers])
         return (value, sinks), (
             value if return_values else None,
-            actions if return_actions else None,
+            actions.astype(jnp.int32) if return_actions else None,
         )
 
     indices = jnp.arange(alpha.shape[0])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._mdp_checks import check_mdp
+from hvin_jax.planning._products import einsum
 from hvin_jax.planning._repr import repr_of_arrays
 from hvin_jax.planning.mdp import MDP
 
@@ -48,7 +49,7 @@ class TabularMDP:
         if jnp.ndim(discount) != 0:
             raise ValueError(f"discount must be a scalar, got shape {jnp.shape(discount)}.")
         if reward.ndim == 3:
-            reward = jnp.einsum("sat,sat->sa", transition, reward)
+            reward = einsum("sat,sat->sa", transition, reward)
         object.__setattr__(self, "transition", transition)
         object.__setattr__(self, "reward", reward)
         object.__setattr__(self, "discount", jnp.asarray(discount, transition.dtype))
@@ -65,7 +66,7 @@ class TabularMDP:
 
     def q(self, value: jax.Array) -> jax.Array:
         """`Q(s, a) = R(s, a) + γ Σ_s' T(s' | s, a) V(s')`, `[S, A]`."""
-        return self.reward + self.discount * jnp.einsum("sat,t->sa", self.transition, value)
+        return self.reward + self.discount * einsum("sat,t->sa", self.transition, value)
 
     def greedy(self, value: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`max_a Q(s, a)` and its argument, both `[S]`."""
@@ -76,7 +77,7 @@ class TabularMDP:
         """`Q(s, action(s))`, `[S]`, from the rows of the chosen actions only."""
         states = jnp.arange(self.reward.shape[0])
         rows = self.transition[states, action]
-        return self.reward[states, action] + self.discount * jnp.einsum("st,t->s", rows, value)
+        return self.reward[states, action] + self.discount * einsum("st,t->s", rows, value)
 
 
 def bellman_optimality(mdp: MDP, value: jax.Array) -> jax.Array:

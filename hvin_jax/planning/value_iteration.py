@@ -81,7 +81,7 @@ def _value_iteration(
     return PlanOutput(
         value=values[-1],
         values=values if return_values else None,
-        actions=actions if return_actions else None,
+        actions=actions.astype(jnp.int32) if return_actions else None,
     )
 
 

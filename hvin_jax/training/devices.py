@@ -4,7 +4,9 @@ State and parameters go in and come out unstacked (`in_axes=None`); batches carr
 the devices of this process. The same code runs on one CPU, on many GPUs and on many machines.
 """
 
+import functools
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +19,8 @@ from hvin_jax.training.step import EvalStep, TrainStep
 # The axis over which batches are split; `make_train_step` needs its name.
 BATCH_AXIS = "batch"
 Devices = Sequence[jax.Device] | None
+# Seen in the PTX (docs/gpus.md); the cuda12 extra leaves them out.
+SLOW_RELEASES = ("0.10.2", "0.11.0")
 # Into how many devices to divide a CPU core: with several, one computes while others wait in a
 # serial loop or in the all-reduce, and the smaller parts of a batch stay in the caches.
 PER_CORE = 4
@@ -24,6 +28,7 @@ PER_CORE = 4
 
 def split_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
     """Splits a step made with `axis_name=BATCH_AXIS` over devices (all); the state is donated."""
+    _warn_of_slow_gradients()
     return jax.pmap(
         step,
         axis_name=BATCH_AXIS,
@@ -32,6 +37,17 @@ def split_train_step(step: TrainStep, devices: Devices = None) -> TrainStep:
         donate_argnums=0,
         devices=devices,
     )
+
+
+@functools.cache
+def _warn_of_slow_gradients() -> None:
+    """Once, on a GPU: some releases compile every atomic addition to a compare-and-swap loop."""
+    if jax.default_backend() == "gpu" and jax.__version__ in SLOW_RELEASES:
+        warnings.warn(
+            f"jax {jax.__version__} makes gradients slow on GPUs: install another than "
+            f"{' and '.join(SLOW_RELEASES)}.",
+            stacklevel=3,
+        )
 
 
 def split_eval_step(step: EvalStep, devices: Devices = None) -> EvalStep:

@@ -16,6 +16,7 @@ import optax
 from jax import lax
 
 from hvin_jax.models import LayerPolicies, PlannerOutput
+from hvin_jax.planning._platforms import pick
 from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets
 
 # Arrays of a batch of mazes by name, as in `MazeData`: maze, goal, label, optimal, spl.
@@ -100,8 +101,7 @@ class Imitation:
         if self.any_optimal:
             log_likelihood = jax.nn.logsumexp(log_policy, axis=-1, where=optimal)
         else:
-            index = label.astype(jnp.int32)[..., None]
-            log_likelihood = jnp.take_along_axis(log_policy, index, axis=-1)[..., 0]
+            log_likelihood = pick(log_policy, label.astype(jnp.int32))
         chosen = logits.argmax(-1)[..., None]
         correct = jnp.take_along_axis(optimal, chosen, axis=-1)[..., 0]
         return LossSums(
