@@ -26,8 +26,8 @@ class DynamicKernels(LatentPlanner):
     """A model whose latent MDP has kernels for every state, which are probabilities.
 
     The reward map R comes from the observation by a 1×1 convolution, the kernels by a 3×3
-    convolution and a softmax, both once; the logits by a dense layer from the last Q, or from a
-    window of the last value. What the paper leaves open is a setting.
+    convolution and a softmax, both once; the logits are the last Q, or come from it by a dense
+    layer, or from a window of the last value. What the paper leaves open is a setting.
 
     Parameters: `transition` `[3·3·(1 + O), P·A, O]` over (row, column, channel of the observation),
     place and action as in `DynamicConvMDP`, and the orientation of the state; `transition_bias`
@@ -41,7 +41,12 @@ class DynamicKernels(LatentPlanner):
         `hvin_jax.planning.places_around`; it makes a difference where there are orientations.
       normalise: "action": the weights of each action are probabilities; "state": those of all
         actions of a state together.
-      head: what the policy sees: "q", the last Q of its state, or "window", the last values around.
+      head: what the policy is made of: "actions": the last Q, where latent actions are those of the
+        task; or of a dense layer that sees "q", the last Q of its cell, or "window", the last
+        values around.
+      sharpness: what the logits of the kernels are multiplied by in use, not in training: paths may
+        be so many times longer than those that were trained. Without a dense layer between Q and
+        the policy it costs nothing; with one, 1 is right.
       kernel_start: how the actions start to differ: "neighbours": each as a step to a place of its
         own, those of `moves` first, then the nearest (other orientations of the cell, the four
         cells beside it, then the diagonal ones); "random".
@@ -57,7 +62,8 @@ class DynamicKernels(LatentPlanner):
     kernel_size: int = 3
     window: str = "steps"
     normalise: str = "action"
-    head: str = "q"
+    head: str = "actions"
+    sharpness: float = 4.0
     kernel_start: str = "neighbours"
     moves: tuple[tuple[tuple[int, int, int], ...], ...] = ()
     apart: float = 4.0
@@ -65,14 +71,14 @@ class DynamicKernels(LatentPlanner):
     head_start: str = "identity"
 
     def latent(
-        self, observed: jax.Array, inside: jax.Array | None
+        self, observed: jax.Array, inside: jax.Array | None, *, train: bool
     ) -> tuple[DynamicConvMDP, Callable[[], Partial]]:
         """A `DynamicConvMDP`."""
         self._check()
         places = places_around(self.kernel_size, self.num_orientations, self.window)
         mdp = DynamicConvMDP.from_logits(
             self._reward(observed),
-            self._transitions(observed, places),
+            self._transitions(observed, places) * (1.0 if train else self.sharpness),
             places,
             normalise=self.normalise,
         )
@@ -83,6 +89,8 @@ class DynamicKernels(LatentPlanner):
                 jnp.where(cells[None, None], mdp.kernel, 0),
                 places,
             )
+        if self.head == "actions":
+            return mdp, lambda: Partial(_read_actions, mdp)
         if self.head == "q":
             return mdp, lambda: Partial(_read_q, mdp, self._head())
         return mdp, lambda: Partial(partial(_read_window, self.kernel_size), self._head())
@@ -104,7 +112,7 @@ class DynamicKernels(LatentPlanner):
                 "state has kernels of its own."
             )
         for name, options in (
-            ("head", ("q", "window")),
+            ("head", ("actions", "q", "window")),
             ("kernel_start", ("neighbours", "random")),
             ("reward_start", ("goal", "random")),
             ("head_start", ("identity", "random")),
@@ -119,6 +127,13 @@ class DynamicKernels(LatentPlanner):
                 f"moves must have shape {shape}, (orientations, actions, 3), got "
                 f"{np.shape(self.moves)}."
             )
+        if self.head == "actions" and self._actions != self.num_actions:
+            raise ValueError(
+                f"head='actions' takes latent actions for those of the task, {self.num_actions}; "
+                f"with {self._actions} it must be 'q' or 'window'."
+            )
+        if not 0 < self.sharpness < math.inf:
+            raise ValueError(f"sharpness must be greater than 0, got {self.sharpness}.")
         if not self.apart >= 0:
             raise ValueError(f"apart must be 0 or more, got {self.apart}.")
 
@@ -202,14 +217,23 @@ def _identity(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array
     return jnp.eye(rows, columns, dtype=dtype)
 
 
+def _read_actions(mdp: DynamicConvMDP, value: jax.Array) -> jax.Array:
+    return jnp.moveaxis(mdp.q(value), 1, -2)
+
+
 def _read_q(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
     q = jnp.moveaxis(mdp.q(value), 1, -2)
-    return _by_orientation(matmul(q.reshape(*q.shape[:3], -1), head), value)
+    return _by_orientation(matmul(_differences(q.reshape(*q.shape[:3], -1)), head), value)
 
 
 def _read_window(size: int, head: jax.Array, value: jax.Array) -> jax.Array:
     around = windows(jnp.moveaxis(value, 1, -1), size)
-    return _by_orientation(matmul(around, head), value)
+    return _by_orientation(matmul(_differences(around), head), value)
+
+
+def _differences(numbers: jax.Array) -> jax.Array:
+    """To the largest of a cell: values grow with every layer, which weights would carry over."""
+    return numbers - numbers.max(-1, keepdims=True)
 
 
 def _by_orientation(logits: jax.Array, value: jax.Array) -> jax.Array:

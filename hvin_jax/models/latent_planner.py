@@ -50,7 +50,7 @@ class LatentPlanner(nn.Module):
     sizes: ClassVar[tuple[str, ...]] = ()
 
     def latent(
-        self, observed: jax.Array, inside: jax.Array | None
+        self, observed: jax.Array, inside: jax.Array | None, *, train: bool
     ) -> tuple[Any, Callable[[], Partial]]:
         """The latent MDP, and what makes the head once there is a plan.
 
@@ -60,6 +60,7 @@ class LatentPlanner(nn.Module):
           observed: `[B, H, W, 1 + O]`, map and goal, zero beyond the border.
           inside: `[B, H, W]`, False at cells beyond the border, whose reward and value are zero;
             None if there are none.
+          train: whether the MDP is to be learned, or used.
         """
         raise TypeError(f"{type(self).__name__} must define its latent MDP.")
 
@@ -104,7 +105,7 @@ class LatentPlanner(nn.Module):
         if diagnostics and policies_every:
             raise ValueError("diagnostics and policies_every exclude each other.")
         observed = observation(maze, goal, self.num_orientations, inside)
-        mdp, make_head = self.latent(observed, inside)
+        mdp, make_head = self.latent(observed, inside, train=train)
         call = PlannerCall(observed, train, example_index, diagnostics, policies_every)
         plan = self.plan(mdp, call)
         read = make_head()

@@ -49,7 +49,7 @@ class SharedKernels(LatentPlanner):
     dtype: str = "float32"
 
     def latent(
-        self, observed: jax.Array, inside: jax.Array | None
+        self, observed: jax.Array, inside: jax.Array | None, *, train: bool
     ) -> tuple[Any, Callable[[], Partial]]:
         """A `ConvMDP`."""
         for name in ("latent_actions", "hidden"):
