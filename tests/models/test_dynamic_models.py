@@ -28,19 +28,20 @@ def inputs(orientations, seed=0):
     return maze, goal
 
 
-def test_the_prototype_has_703_parameters():
-    params = init_params(DTVIN(**NEWS), jax.random.key(0))
-    assert sum(x.size for x in jax.tree.leaves(params)) == 703
+def test_how_many_parameters():
+    for head, expected in (("actions", 687), ("q", 703), ("window", 723)):
+        params = init_params(DTVIN(**NEWS, head=head), jax.random.key(0))
+        assert sum(x.size for x in jax.tree.leaves(params)) == expected
 
 
 @pytest.mark.parametrize(
     ("orientations", "actions", "window"), [(1, 4, "all"), (2, 3, "all"), (4, 3, "steps")]
 )
-@pytest.mark.parametrize("head", ["q", "window"])
+@pytest.mark.parametrize("head", ["actions", "q", "window"])
 def test_what_it_computes(orientations, actions, window, head):
     """The parts by hand: 1×1 and 3×3 convolutions, softmax, value iteration, a dense layer."""
     settings = {"window": window, "head": head, "kernel_start": "random", "apart": 2.0}
-    model = DTVIN(orientations, actions, depth=6, **settings)
+    model = DTVIN(orientations, actions, depth=6, sharpness=1.5, **settings)
     maze, goal = inputs(orientations)
     params = init_params(model, jax.random.key(0))["params"]
     output = jax.jit(partial(model.apply, train=False))({"params": params}, maze, goal)
@@ -52,15 +53,33 @@ def test_what_it_computes(orientations, actions, window, head):
     logits = np.einsum("bhwc,cko->kbohw", seen, params["transition"])
     logits = logits + np.asarray(params["transition_bias"])[:, None, :, None, None]
     places = places_around(3, orientations, window)
-    logits = jnp.asarray(logits.reshape(len(places), actions, 2, orientations, 5, 6))
+    logits = 1.5 * jnp.asarray(logits.reshape(len(places), actions, 2, orientations, 5, 6))
     mdp = DynamicConvMDP.from_logits(jnp.asarray(np.moveaxis(reward, -1, 1)), logits, places)
     value = value_iteration(mdp, num_iterations=6).value
     chex.assert_trees_all_close(output.value, jnp.moveaxis(value, 1, -1), rtol=1e-4, atol=1e-5)
+    q = np.moveaxis(np.asarray(mdp.q(value)), 1, -2)
     if head == "q":
-        q = np.moveaxis(np.asarray(mdp.q(value)), 1, -2)
-        expected = q.reshape(2, 5, 6, -1) @ np.asarray(params["policy"])
-        expected = expected.reshape(2, 5, 6, orientations, actions)
+        flat = q.reshape(2, 5, 6, -1)
+        q = (flat - flat.max(-1, keepdims=True)) @ np.asarray(params["policy"])
+    if head != "window":
+        expected = q.reshape(2, 5, 6, orientations, actions)
         np.testing.assert_allclose(output.logits, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_kernels_are_sharper_in_use_than_in_training():
+    maze, goal = inputs(1)
+    model = DTVIN(**NEWS, depth=3, sharpness=2.0)
+    params = init_params(model, jax.random.key(0))
+    apply = jax.jit(DTVIN.apply, static_argnums=0, static_argnames="train")
+    plain = apply(model.clone(sharpness=1.0), params, maze, goal, train=False).logits
+    np.testing.assert_array_equal(apply(model, params, maze, goal, train=True).logits, plain)
+    weights = {name: params["params"][name] for name in ("transition", "transition_bias")}
+    doubled = {"params": {**params["params"], **jax.tree.map(lambda x: 2 * x, weights)}}
+    sharper = apply(model, params, maze, goal, train=False).logits
+    np.testing.assert_allclose(
+        apply(model.clone(sharpness=1.0), doubled, maze, goal, train=False).logits, sharper, 1e-5
+    )
+    assert np.abs(sharper - plain).max() > 1e-2
 
 
 def test_actions_start_as_steps_to_neighbours():
@@ -68,7 +87,9 @@ def test_actions_start_as_steps_to_neighbours():
     news = init_params(DTVIN(**NEWS), jax.random.key(0))["params"]["transition_bias"]
     places = np.asarray(news).reshape(9, 4).argmax(0)
     assert [divmod(int(place), 3) for place in places] == [(0, 1), (1, 2), (1, 0), (2, 1)]
-    drive = init_params(DTVIN(4, 3, latent_actions=7, window="all"), jax.random.key(0))["params"]
+    drive = init_params(DTVIN(4, 3, latent_actions=7, window="all", head="q"), jax.random.key(0))[
+        "params"
+    ]
     own = np.asarray(drive["transition_bias"]).reshape(3, 3, 4, 7, 4)[..., 2]
     assert (own[1, 1, [1, 2, 3], [0, 1, 2]] > 0).all()
     assert own[0, 1, 0, 3] > 0
@@ -122,7 +143,9 @@ def test_policies_between_layers(model):
         (DTVIN(depth=6), 4, "6 layers do not end with a policy after each 4"),
         (HighwayVIN(), 7, "blocks of 5 layers, 100 in all, do not end with a policy after each 7"),
         (GPPN(), 5, "GPPN has no values between its layers"),
-        (DTVIN(head="value"), 0, "head must be one of q, window, got 'value'"),
+        (DTVIN(head="value"), 0, "head must be one of actions, q, window, got 'value'"),
+        (DTVIN(latent_actions=7), 0, "head='actions' takes latent actions for those of the task, 3"),
+        (DTVIN(sharpness=0.0), 0, "sharpness must be greater than 0, got 0.0"),
         (DTVIN(apart=-1.0), 0, "apart must be 0 or more, got -1.0"),
         (DTVIN(kernel_size=17), 0, "kernel_size must be at most 15, got 17"),
         (DTVIN(kernel_size=2), 0, "kernel_size must be odd"),

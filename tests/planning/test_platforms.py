@@ -50,7 +50,7 @@ def test_gradients_of_highway_vi(share):
 @pytest.mark.usefixtures("for_gpus", "x64")
 @pytest.mark.slow
 def test_gradients_with_kernels_of_each_states_own():
-    test_dynamic_mdp.test_value_iteration_and_its_gradient((1, 2, 3, 1, 2, 3), 3)
+    test_dynamic_mdp.test_value_iteration_and_its_gradient((1, 2, 3, 2, 2, 3, "steps"), 3)
 
 
 @pytest.mark.usefixtures("for_gpus", "x64")
