@@ -144,7 +144,7 @@ def test_policies_between_layers(model):
         (HighwayVIN(), 7, "blocks of 5 layers, 100 in all, do not end with a policy after each 7"),
         (GPPN(), 5, "GPPN has no values between its layers"),
         (DTVIN(head="value"), 0, "head must be one of actions, q, window, got 'value'"),
-        (DTVIN(latent_actions=7), 0, "head='actions' takes latent actions for those of the task, 3"),
+        (DTVIN(latent_actions=7), 0, "head='actions' takes latent actions for those of the task"),
         (DTVIN(sharpness=0.0), 0, "sharpness must be greater than 0, got 0.0"),
         (DTVIN(apart=-1.0), 0, "apart must be 0 or more, got -1.0"),
         (DTVIN(kernel_size=17), 0, "kernel_size must be at most 15, got 17"),
