@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-NAMES = ("transition", "transition_bias", "reward", "reward_bias", "policy")
+NAMES = ("transition", "transition_bias", "reward", "reward_bias")
 
 
 def loss_of(
@@ -42,9 +42,7 @@ def loss_of(
     for layer in range(1, depth + 1):
         value = q_of(value).max(1).values.reshape(batch, height, width)
         if layer % every == 0:
-            log_policy = torch.log_softmax(
-                torch.einsum("ban,ac->bcn", q_of(value), params["policy"]), 1
-            )
+            log_policy = torch.log_softmax(q_of(value), 1)
             likelihood = torch.logsumexp(log_policy.masked_fill(~sets, -torch.inf), 1)
             reached = lengths <= layer
             total = total - likelihood[reached].sum()

@@ -23,7 +23,7 @@ from experiments.grids.studies import study_jobs
 from experiments.grids.trials_table import Row, TrialsTable
 from experiments.launch import exits
 from experiments.sweeps import tiny
-from hvin_jax.training.workdir import is_locked, read_metrics
+from hvin_jax.training.workdir import is_locked
 
 pytestmark = pytest.mark.processes
 
@@ -331,13 +331,6 @@ def test_real_ray(tmp_path, start):
     results = tmp_path / "results/cpu"
     victim, other = (results / f"{name}-seed0" for name in ("vin-15-20", "highway_vin-15-100"))
 
-    # Meanwhile, as Ray takes its time to start.
-    alone = launching.start(
-        *("maze", "--config=experiments/configs/cpu.py:vin-15-20", "--cpu_devices=4"),
-        *("--workdir=alone", "--nopictures"),
-        folder=tmp_path,
-        PYTHONPATH=str(tmp_path),
-    )
     driver = start("study", "--name=value_maps", "--cells=vin-15-20-*", "--parallel")
     _wait(lambda: (victim / "checkpoints/15").exists(), driver)
     (process,) = _processes(f"--workdir={victim}")
@@ -358,10 +351,3 @@ def test_real_ray(tmp_path, start):
     assert out.endswith("results/cpu/report/sweep-two.md\n2 of 2 trials are finished\n")
     assert "| VIN | 2 | – | 2 |" in (results / "report/sweep-two.md").read_text()
     assert not list(results.glob(".tune-*"))
-
-    _, err = alone.communicate()
-    assert alone.returncode == 0, err
-    same = victim, tmp_path / "alone"
-    tests = [json.loads((folder / "result.json").read_text())["test"] for folder in same]
-    assert tests[0] == tests[1]
-    assert read_metrics(same[0]) == read_metrics(same[1])

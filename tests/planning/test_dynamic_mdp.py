@@ -113,9 +113,9 @@ def test_value_iteration_and_its_gradient(shape, keep_every):
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("shape", CHAINS)
-def test_highway_vi_and_its_gradient(shape):
+def test_highway_vi_and_its_gradient():
     """The fast chains agree with those that any MDP has."""
+    shape = CHAINS[-1]
 
     class Plain:
         """The same without `follow`."""
