@@ -273,7 +273,8 @@ def _fit(
                 if step % REPORT_EVERY == 0 and not int(state.window.steps):
                     collapsed = max(collapsed, recipe.stop_after_collapses, 1)
                 score = float(np.float32(recipe.score(evaluation.scores)))
-                if is_best := score > float(best.score):
+                # Of equally good ones the later: it has learned for longer.
+                if is_best := score >= float(best.score):
                     best = _best(state.params, score, step)
                 log.write(step, **evaluation.rates, constant_action=evaluation.constant_action)
                 watcher.on_validation(step, evaluation, is_best)

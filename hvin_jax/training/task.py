@@ -107,7 +107,8 @@ class Recipe:
       validate_every: validate after so many steps, and at the end; 0: after each epoch.
       valid_mazes: on so many of the validation mazes; 0: on all.
       eval_batch_size: mazes at once in validation and test; 0: `batch_size`.
-      select: the best model is that of the highest "optimality" or "success" rate.
+      select: the best model is that of the highest "optimality" or "success" rate, of equally good
+        ones the later.
       skip_not_finite: whether to go on when a loss or gradient is not finite; the step is skipped
         and counted. Otherwise the run stops.
       stop_after_collapses: stop when so many validations in a row found a constant policy, or when

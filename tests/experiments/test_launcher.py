@@ -69,7 +69,7 @@ def test_best_by_validation_is_what_is_tested(finished):
     folder, _ = finished
     result = json.loads((folder / "runs/tiny/result.json").read_text())
     lines = [x for x in read_metrics(folder / "runs/tiny") if "optimality_rate" in x]
-    best = max(lines, key=lambda line: np.float32(line["optimality_rate"]))
+    best = max(reversed(lines), key=lambda line: np.float32(line["optimality_rate"]))
     assert result["best_step"] == best["step"]
     assert result["valid_score"] == pytest.approx(best["optimality_rate"])
 
