@@ -201,6 +201,39 @@ def test_new_sizes_are_not_compiled_for(planner):
     assert planner_module._apply._cache_size() - before <= 2
 
 
+def _serpentine(size):
+    """One corridor, up and down all of the map."""
+    maze = np.zeros((size, size), np.uint8)
+    maze[1:-1:2, 1:-1] = 1
+    for number, row in enumerate(range(2, size - 1, 2)):
+        maze[row, 1 if number % 2 else size - 2] = 1
+    return maze
+
+
+def test_as_deep_as_the_map_needs():
+    """A DT-VIN that was trained with 600 layers."""
+    news = load_planner("results/dtvin/news-35-seed0")
+    maze, end = _serpentine(41), (39, 39)
+    plan, near = news.plan(np.stack([maze, maze]), [(1, 1), (1, 1)], [end, (1, 9)])
+    assert plan.shortest == plan.length == 760
+    assert plan.optimal
+    assert 760 <= plan.layers == near.layers < 4 * maze.sum()
+    trained = news.plan(maze, (1, 1), end, layers="own")
+    assert (trained.reached, trained.layers) == (False, 600)
+    small = news.plan(_serpentine(7), (1, 1), (5, 5))
+    assert small.optimal
+    assert small.layers <= 60
+
+
+def test_layers_of_planners_with_shared_kernels(planner):
+    """Their own number, unless another is asked for."""
+    plans = {x: planner.plan(OPEN, (3, 3, 0), (1, 1, 2), layers=x) for x in (None, "own", 20)}
+    assert [plan.layers for plan in plans.values()] == [100, 100, 20]
+    assert plans[None] == plans["own"]
+    with pytest.raises(ValueError, match=r"layers is 7, expected .auto. or a multiple of 5"):
+        planner.plan(OPEN, (3, 3, 0), (1, 1, 2), layers=7)
+
+
 def test_shipped_planners_have_cards():
     assert hvin_jax.shipped_planners() == ["diffdrive-15", "diffdrive-25"]
     for name in hvin_jax.shipped_planners():

@@ -90,6 +90,14 @@ class DynamicKernels(LatentPlanner):
         """`[..., O, H, W]` to `[..., H, W, O]`."""
         return jnp.moveaxis(value, -3, -1)
 
+    def deep_head(self, head: Partial) -> Partial:
+        """Reads what differs from the best that a cell sees.
+
+        Values grow with every layer. A head that was trained at one depth weighs what all actions
+        share a little differently for each of them, and after thousands of layers that decides.
+        """
+        return Partial(partial(head.func, relative=True), *head.args)
+
     @property
     def _actions(self) -> int:
         return self.latent_actions or self.num_actions
@@ -201,16 +209,21 @@ def _identity(key: jax.Array, shape: Any, dtype: Any = jnp.float32) -> jax.Array
     return jnp.eye(rows, columns, dtype=dtype)
 
 
-def _read_q(mdp: DynamicConvMDP, head: jax.Array, value: jax.Array) -> jax.Array:
+def _read_q(
+    mdp: DynamicConvMDP, head: jax.Array, value: jax.Array, *, relative: bool = False
+) -> jax.Array:
     q = jnp.moveaxis(mdp.q(value), 1, -2)
-    return _by_orientation(q.reshape(*q.shape[:3], -1) @ head, value)
+    return _logits(q.reshape(*q.shape[:3], -1), head, value, relative)
 
 
-def _read_window(size: int, head: jax.Array, value: jax.Array) -> jax.Array:
-    around = windows(jnp.moveaxis(value, 1, -1), size)
-    return _by_orientation(around @ head, value)
+def _read_window(
+    size: int, head: jax.Array, value: jax.Array, *, relative: bool = False
+) -> jax.Array:
+    return _logits(windows(jnp.moveaxis(value, 1, -1), size), head, value, relative)
 
 
-def _by_orientation(logits: jax.Array, value: jax.Array) -> jax.Array:
-    """`[B, H, W, O·num_actions]` to `[B, H, W, O, num_actions]`."""
-    return logits.reshape(*logits.shape[:3], value.shape[1], -1)
+def _logits(seen: jax.Array, head: jax.Array, value: jax.Array, relative: bool) -> jax.Array:
+    """`[B, H, W, O, num_actions]` of what each cell sees, `[B, H, W, channels]`."""
+    if relative:
+        seen = seen - seen.max(-1, keepdims=True)
+    return (seen @ head).reshape(*seen.shape[:3], value.shape[1], -1)
