@@ -115,7 +115,7 @@ class Planner:
             sequence of `n` of them.
           start: the same.
           layers: how deep to plan: "auto": as deep as each map needs, until the policy at its free
-            cells no longer changes (see `hvin_jax.planning.until_settled`), or there are four
+            cells no longer changes (see `hvin_jax.planning.until_settled`), or there are eight
             layers for each of them; "own": as deep as the model was trained; or a number of layers,
             for which it is compiled anew. By default "auto" for DT-VINs and "own" for others, whose
             shared kernels gain nothing by it. A GPPN knows only its own depth.

@@ -19,9 +19,9 @@ from hvin_jax.planning.settling import until_settled
 # With `layers="auto"`, so many layers (in whole blocks) lie between two looks at the policy. ...
 _CHECK_EVERY = 10
 # ... and there are at most so many for each free cell. A path visits a cell once and turns there at
-# most once, so no shortest path has more than two actions a cell; twice as many layers are enough
-# for news of the goal that takes two layers for an action.
-_MOST_PER_CELL = 4
+# most once, so no shortest path has more than two actions a cell; and news of the goal took up to
+# four layers for an action in the longest corridors that a DT-VIN could still follow.
+_MOST_PER_CELL = 8
 
 
 @dataclasses.dataclass(frozen=True)
