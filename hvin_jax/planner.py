@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import math
 import pathlib
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,8 +37,13 @@ from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.tasks.rollouts import path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
-# Planners that come with the package, named after their mechanism and the largest maps for them.
+# Planners that come with the package, named after their mechanism: the one for all maps by that
+# alone, others with the side of the largest maps for them.
 SHIPPED = pathlib.Path(__file__).parent / "weights"
+
+
+class UnmeasuredWarning(UserWarning):
+    """A plan is asked for on a map outside of what the planner's card has measured."""
 
 
 class Planner:
@@ -124,6 +130,8 @@ class Planner:
           A `Plan`, or a list of `n` for a batch.
         """
         maps = as_maps(maze)
+        if caution := self.caution(maps.shape[-2:]):
+            warnings.warn(caution, UnmeasuredWarning, stacklevel=2)
         if maps.ndim == 2:
             goals = states_of(goal, maps, mechanism=self.mechanism, name="the goal")
             starts = states_of(start, maps, mechanism=self.mechanism, name="the start")
@@ -132,6 +140,19 @@ class Planner:
             return []
         each = self._each("goal", goal, maps), self._each("start", start, maps)
         return self._plan(maps, *each, layers)
+
+    def caution(self, size: Sequence[int]) -> str | None:
+        """A sentence about maps of a size (height, width) that are larger than any measured one.
+
+        The card says how large those were: `sizes` of `measured`, or the mazes of its test.
+        """
+        largest = _largest_measured(self.card)
+        if largest is None or max(size) <= largest:
+            return None
+        return (
+            f"{self.name} was measured on maps of up to {largest}×{largest}, and this one has "
+            f"{size[0]}×{size[1]}: nobody knows how well it does there"
+        )
 
     def _each(self, name: str, states: Any, maps: np.ndarray) -> list[np.ndarray]:
         """The states of each map of a batch, `[k, 3]` each."""
@@ -222,24 +243,29 @@ def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
 
 
 def load_planner(
-    path: str | pathlib.Path | None = None, *, size: int | Sequence[int] | None = None
+    path: str | pathlib.Path | None = None,
+    *,
+    size: int | Sequence[int] | None = None,
+    mechanism: str | None = None,
 ) -> Planner:
     """Loads a planner of yours, or one that comes with the package.
 
     Args:
       path: a folder with a `planner.json`, the folder of a training run, or the name of a planner
         that comes with the package; `shipped_planners()` lists those.
-      size: without a path, the side of your maps or their (height, width): the planner is the one
-        that comes with the package for them, see `shipped_planner_for`. Without either it is the
-        one for the largest maps.
+      size: without a path, the side of your maps or their (height, width).
+      mechanism: without a path, how the agent moves: "diffdrive", which is the default, "news" or
+        "moore". The planner is the one that comes with the package for it, and for maps of that
+        size if there is none for all of them, see `shipped_planner_for`; its name says which.
 
     Returns:
       The planner.
     """
     if path is None:
-        path = max(shipped_planners(), key=_side) if size is None else shipped_planner_for(size)
-    elif size is not None:
-        raise ValueError(f"both a path, {path}, and a size, {size}: a size chooses the path")
+        path = shipped_planner_for(size, mechanism or "diffdrive")
+    elif size is not None or mechanism is not None:
+        what, value = ("size", size) if mechanism is None else ("mechanism", mechanism)
+        raise ValueError(f"both a path, {path}, and a {what}, {value}: a {what} chooses the path")
     folder = _find(path)
     name = folder.name if folder.parent == SHIPPED else str(path)
 
@@ -261,22 +287,40 @@ def shipped_planners() -> list[str]:
     return sorted(x.parent.name for x in SHIPPED.glob("*/planner.json"))
 
 
-def shipped_planner_for(size: int | Sequence[int]) -> str:
-    """The name of the planner to use on maps of a size.
+def shipped_planner_for(
+    size: int | Sequence[int] | None = None, mechanism: str = "diffdrive"
+) -> str:
+    """The name of the planner that comes with the package for a mechanism and maps of a size.
 
-    It is the one for the smallest maps that are as large as that, or for the largest.
+    It is the one for all maps, which is called like the mechanism. Where there is none, it is the
+    one for the smallest maps that are as large as the size, or for the largest.
 
     Args:
-      size: the side of the maps, or (height, width).
+      size: the side of the maps, or (height, width); None: the largest.
+      mechanism: how the agent moves.
     """
-    needed = size if isinstance(size, int) else max(size)
-    by_side = {_side(name): name for name in shipped_planners()}
+    get_mechanism(mechanism)
+    names = [name for name in shipped_planners() if name.partition("-")[0] == mechanism]
+    if mechanism in names:
+        return mechanism
+    if not names:
+        raise ValueError(
+            f"no planner for {mechanism} comes with the package, which has: "
+            f"{', '.join(shipped_planners())}; train one, see docs/train.md"
+        )
+    by_side = {int(name.rpartition("-")[2]): name for name in names}
+    needed = max(by_side) if size is None else size if isinstance(size, int) else max(size)
     return by_side[min((side for side in by_side if side >= needed), default=max(by_side))]
 
 
-def _side(name: str) -> int:
-    """The side of the largest maps that a shipped planner is for."""
-    return int(name.rsplit("-", 1)[1])
+def _largest_measured(card: Mapping[str, Any]) -> int | None:
+    """The side of the largest maps that a card has measured; None if it does not say."""
+    try:
+        measured = card.get("measured")
+        sizes = measured["sizes"] if measured else [card["test"]["data"]["size"]]
+        return max(int(size) for size in sizes)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _find(path: str | pathlib.Path) -> pathlib.Path:
