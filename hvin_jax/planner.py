@@ -266,7 +266,7 @@ def load_planner(
     elif size is not None or mechanism is not None:
         what, value = ("size", size) if mechanism is None else ("mechanism", mechanism)
         raise ValueError(f"both a path, {path}, and a {what}, {value}: a {what} chooses the path")
-    folder = _find(path)
+    folder = planner_folder(path)
     name = folder.name if folder.parent == SHIPPED else str(path)
 
     def expect(content: dict[str, Any]) -> Any:
@@ -323,7 +323,8 @@ def _largest_measured(card: Mapping[str, Any]) -> int | None:
         return None
 
 
-def _find(path: str | pathlib.Path) -> pathlib.Path:
+def planner_folder(path: str | pathlib.Path) -> pathlib.Path:
+    """The folder with the `planner.json` that `load_planner(path)` reads."""
     for folder in (pathlib.Path(path), pathlib.Path(path) / "planner", SHIPPED / str(path)):
         if (folder / "planner.json").is_file():
             return folder
