@@ -64,7 +64,7 @@ def until_settled(
 
     def check(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         value, gain, action, count, blocks, calm = state
-        new = lax.fori_loop(count, count + check_every, lambda i, v: advance(v, i), value)
+        new = lax.fori_loop(0, check_every, lambda i, v: advance(v, count + i), value)
         before, (after, logits) = look(value)[0], look(new)
         rounding = jnp.finfo(value.dtype).eps * _ROUNDING * most(after)
         lost = logits.max(-1) - jnp.take_along_axis(logits, action[..., None], -1)[..., 0]

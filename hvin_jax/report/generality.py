@@ -24,8 +24,8 @@ from hvin_jax.tasks.shortest_paths import shortest_paths
 from hvin_jax.training.results import scores_dict
 
 Cell = dict[str, Any]
-# Maps are planned on together up to so many states, and so many maps.
-_STATES, _TOGETHER = 2**16, 64
+# Maps are planned on together up to so many states and maps: more wait for the slowest of them.
+_STATES, _TOGETHER = 2**14, 64
 # Path lengths are told apart by multiples of the side of a map; the last range has no end.
 _RANGES = (0, 1, 2, 4, 8)
 _ENDLESS = 2**16
