@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,8 @@ from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import get_mechanism
+
+ROOT = pathlib.Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +216,7 @@ def _serpentine(size):
 @pytest.mark.filterwarnings("ignore::hvin_jax.UnmeasuredWarning")
 def test_as_deep_as_the_map_needs():
     """A DT-VIN that was trained with 600 layers."""
-    news = load_planner("results/dtvin/news-35-seed0")
+    news = load_planner(ROOT / "results/dtvin/news-35-seed0")
     maze, end = _serpentine(41), (39, 39)
     plan, near = news.plan(np.stack([maze, maze]), [(1, 1), (1, 1)], [end, (1, 9)])
     assert plan.shortest == plan.length == 760

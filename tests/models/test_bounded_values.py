@@ -13,12 +13,13 @@ from hvin_jax.tasks import FAMILIES, MapLaw, draw_mazes, get_mechanism
 from hvin_jax.tasks.maze_data import goal_maps
 
 LAYERS = 5000
-TRAINED = sorted(map(str, pathlib.Path("results/dtvin").glob("*/planner")))
+ROOT = pathlib.Path(__file__).parents[2]
+TRAINED = sorted(x.parent.name for x in (ROOT / "results/dtvin").glob("*/planner"))
 SHIPPED = [x for x in shipped_planners() if load_planner(x).settings["kind"] == "dtvin"]
 
 
 def _fresh(name):
-    motion = get_mechanism(name)
+    motion = get_mechanism(name.removeprefix("fresh "))
     model = DTVIN(motion.num_orientations, motion.num_actions, apart=8.0, moves=motion.moves)
     return Planner(settings_of(model), init_params(model, jax.random.key(1)), motion)
 
@@ -41,9 +42,12 @@ def _value(model, params, maze, goal):
     return model.apply(params, maze, goal, train=False, layers=LAYERS).value
 
 
-@pytest.mark.parametrize("name", ["news", "diffdrive", *TRAINED, *SHIPPED])
+@pytest.mark.parametrize("name", ["fresh news", "fresh diffdrive", *TRAINED, *SHIPPED])
 def test_values_stay_within_layers_times_reward(name):
-    planner = _fresh(name) if name in ("news", "diffdrive") else load_planner(name)
+    if name in TRAINED:
+        planner = load_planner(ROOT / "results/dtvin" / name)
+    else:
+        planner = load_planner(name) if name in SHIPPED else _fresh(name)
     maze, goal = _maps(planner.mechanism.num_orientations)
     weights = {k: np.asarray(x) for k, x in planner.params["params"].items()}
     observed = np.concatenate([maze[..., None], goal], -1)
