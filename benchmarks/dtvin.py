@@ -89,7 +89,7 @@ def _planning() -> list[Figure]:
         {"kind": "dtvin", **FOUR_MOVES, "depth": 5000}, init_params(model, jax.random.key(0)), NEWS
     )
     data = _mazes_of(101, 1)
-    plan = {"plan": lambda: planner.policy(data.maze, data.goal).logits}
+    plan = {"plan": lambda: planner.policy(data.maze, data.goal, layers="own").logits}
     seconds = best_seconds(plan, _REPEATS.value)["plan"]
     return [Figure("planning on a map of 101×101, N = 5000", seconds, "s", 2.0)]
 

@@ -5,6 +5,7 @@ from hvin_jax._version import __version__
 from hvin_jax.plan import Plan
 from hvin_jax.planner import (
     Planner,
+    UnmeasuredWarning,
     load_planner,
     save_planner,
     shipped_planner_for,
@@ -36,6 +37,7 @@ __all__ = [
     "Planner",
     "Policy",
     "TabularMDP",
+    "UnmeasuredWarning",
     "__version__",
     "bellman_expectation",
     "bellman_optimality",

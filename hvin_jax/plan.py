@@ -20,6 +20,7 @@ class Plan:
       goal: the goal state that was planned for.
       policy: uint8 `[H, W, O]`, the action in every state.
       values: float32 `[H, W, O]`, the planner's value map; None for models that have none.
+      layers: with how many layers it was made; None if the model does not say.
     """
 
     path: np.ndarray
@@ -29,6 +30,7 @@ class Plan:
     goal: tuple[int, int, int]
     policy: np.ndarray
     values: np.ndarray | None
+    layers: int | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Plan):

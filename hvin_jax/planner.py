@@ -9,9 +9,11 @@ A planner is a folder of two files:
 A run also writes `CARD.md` there, the card to read.
 """
 
+import dataclasses
 import functools
 import math
 import pathlib
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,8 +37,13 @@ from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.tasks.rollouts import path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import shortest_paths
 
-# Planners that come with the package, named after their mechanism and the largest maps for them.
+# Planners that come with the package, named after their mechanism: the one for all maps by that
+# alone, others with the side of the largest maps for them.
 SHIPPED = pathlib.Path(__file__).parent / "weights"
+
+
+class UnmeasuredWarning(UserWarning):
+    """A plan is asked for on a map outside of what the planner's card has measured."""
 
 
 class Planner:
@@ -72,8 +79,11 @@ class Planner:
         kind = self.settings["kind"]
         return f"Planner({self.name!r}: {kind} for {self.mechanism.name}, {count:,} parameters)"
 
-    def policy(self, maze: Any, goal: Any) -> PlannerOutput:
-        """Logits and values of maps `[n, H, W]` with goals `[n, 3]`, all states at once."""
+    def policy(self, maze: Any, goal: Any, *, layers: int | str | None = None) -> PlannerOutput:
+        """Logits and values of maps `[n, H, W]` with goals `[n, 3]`, all states at once.
+
+        `depth` of the output is the number of layers of each map, see `plan`.
+        """
         # One type and one of few shapes whatever comes in: each would be compiled for anew.
         maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
         count, height, width = maze.shape
@@ -86,10 +96,19 @@ class Planner:
             np.pad(maze, more),
             np.pad(goal, [more[0], (0, 0)]),
             None if shape[1:] == (height, width) else np.array([height, width]),
+            self._layers(layers),
         )
-        return jax.tree.map(lambda x: np.asarray(x)[:count, :height, :width], output)
+        if output.depth is None and (own := getattr(self.model, "num_layers", None)):
+            output = dataclasses.replace(output, depth=np.full(count, own))
+        return _of_maps(output, slice(height), slice(width), count)
 
-    def plan(self, maze: Any, goal: Any, start: Any) -> Any:
+    def _layers(self, layers: int | str | None) -> int | str | None:
+        """What `layers` of a model's call is for the one of `plan`."""
+        if layers is None:
+            return "auto" if isinstance(self.model, DynamicKernels) else None
+        return None if layers == "own" else layers
+
+    def plan(self, maze: Any, goal: Any, start: Any, *, layers: int | str | None = None) -> Any:
         """Plans a path on a map, or on each map of a batch.
 
         A map of any size will do. Planners are trained on maps that end in walls; where a map has
@@ -101,18 +120,39 @@ class Planner:
             name in `mechanism.orientations`; when it is left out, the best one. For a batch, a
             sequence of `n` of them.
           start: the same.
+          layers: how deep to plan: "auto": as deep as each map needs, until the policy at its free
+            cells no longer changes (see `hvin_jax.planning.until_settled`), or there are eight
+            layers for each of them; "own": as deep as the model was trained; or a number of layers,
+            for which it is compiled anew. By default "auto" for DT-VINs and "own" for others, whose
+            shared kernels gain nothing by it. A GPPN knows only its own depth.
 
         Returns:
           A `Plan`, or a list of `n` for a batch.
         """
         maps = as_maps(maze)
+        if caution := self.caution(maps.shape[-2:]):
+            warnings.warn(caution, UnmeasuredWarning, stacklevel=2)
         if maps.ndim == 2:
             goals = states_of(goal, maps, mechanism=self.mechanism, name="the goal")
             starts = states_of(start, maps, mechanism=self.mechanism, name="the start")
-            return self._plan(maps[None], [goals], [starts])[0]
+            return self._plan(maps[None], [goals], [starts], layers)[0]
         if not len(maps):
             return []
-        return self._plan(maps, self._each("goal", goal, maps), self._each("start", start, maps))
+        each = self._each("goal", goal, maps), self._each("start", start, maps)
+        return self._plan(maps, *each, layers)
+
+    def caution(self, size: Sequence[int]) -> str | None:
+        """A sentence about maps of a size (height, width) that are larger than any measured one.
+
+        The card says how large those were: `sizes` of `measured`, or the mazes of its test.
+        """
+        largest = _largest_measured(self.card)
+        if largest is None or max(size) <= largest:
+            return None
+        return (
+            f"{self.name} was measured on maps of up to {largest}×{largest}, and this one has "
+            f"{size[0]}×{size[1]}: nobody knows how well it does there"
+        )
 
     def _each(self, name: str, states: Any, maps: np.ndarray) -> list[np.ndarray]:
         """The states of each map of a batch, `[k, 3]` each."""
@@ -125,13 +165,17 @@ class Planner:
         ]
 
     def _plan(
-        self, maze: np.ndarray, goals: list[np.ndarray], starts: list[np.ndarray]
+        self,
+        maze: np.ndarray,
+        goals: list[np.ndarray],
+        starts: list[np.ndarray],
+        layers: int | str | None,
     ) -> list[Plan]:
         # One case for each orientation of a goal, all planned for at once.
         owner = np.repeat(np.arange(len(maze)), [len(states) for states in goals])
         maps, all_goals = maze[owner], np.concatenate(goals)
-        logits, values = self._on_walled_maps(maps, all_goals)
-        policies = logits.argmax(-1).astype(np.uint8)
+        output = self._on_walled_maps(maps, all_goals, layers)
+        policies = np.asarray(output.logits).argmax(-1).astype(np.uint8)
         lengths = path_lengths(policies, maps, all_goals, mechanism=self.mechanism)
         spl, _ = shortest_paths(maps, all_goals, mechanism=self.mechanism)
 
@@ -152,31 +196,40 @@ class Planner:
                 start=first,
                 goal=last,
                 policy=policies[case],
-                values=None if values is None else values[case],
+                values=None if output.value is None else np.asarray(output.value[case]),
+                layers=None if output.depth is None else int(output.depth[case]),
             )
 
         return [plan(index) for index in range(len(maze))]
 
     def _on_walled_maps(
-        self, maze: np.ndarray, goal: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Logits and values; maps with free cells at the edge get a wall around them."""
+        self, maze: np.ndarray, goal: np.ndarray, layers: int | str | None
+    ) -> PlannerOutput:
+        """`policy`; maps with free cells at the edge get a wall around them."""
         open_edge = maze.any(axis=(1, 2)) & (maze[:, 1:-1, 1:-1].sum((1, 2)) < maze.sum((1, 2)))
-        parts = []
+        parts, indices = [], []
         for margin in (0, 1):
             index = np.flatnonzero(open_edge == bool(margin))
             if not index.size:
                 continue
             walled = np.pad(maze[index], ((0, 0), (margin, margin), (margin, margin)))
-            output = self.policy(walled, goal[index] + np.array([[margin, margin, 0]]))
+            goals = goal[index] + np.array([[margin, margin, 0]])
+            output = self.policy(walled, goals, layers=layers)
             rows, columns = (slice(margin, side - margin) for side in walled.shape[1:])
-            inside = jax.tree.map(lambda x, r=rows, c=columns: np.asarray(x)[:, r, c], output)
-            parts.append((index, inside))
-        order = np.argsort(np.concatenate([index for index, _ in parts]))
-        logits = np.concatenate([output.logits for _, output in parts])[order]
-        if parts[0][1].value is None:
-            return logits, None
-        return logits, np.concatenate([output.value for _, output in parts])[order]
+            parts.append(_of_maps(output, rows, columns, len(index)))
+            indices.append(index)
+        order = np.argsort(np.concatenate(indices))
+        return jax.tree.map(lambda *x: np.concatenate(x)[order], *parts)
+
+
+def _of_maps(output: PlannerOutput, rows: slice, columns: slice, count: int) -> PlannerOutput:
+    """What is said of some cells of the first maps, as numpy arrays."""
+
+    def part(x: Any) -> np.ndarray:
+        x = np.asarray(x)[:count]
+        return x[:, rows, columns] if x.ndim > 1 else x
+
+    return jax.tree.map(part, output)
 
 
 def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
@@ -190,25 +243,30 @@ def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
 
 
 def load_planner(
-    path: str | pathlib.Path | None = None, *, size: int | Sequence[int] | None = None
+    path: str | pathlib.Path | None = None,
+    *,
+    size: int | Sequence[int] | None = None,
+    mechanism: str | None = None,
 ) -> Planner:
     """Loads a planner of yours, or one that comes with the package.
 
     Args:
       path: a folder with a `planner.json`, the folder of a training run, or the name of a planner
         that comes with the package; `shipped_planners()` lists those.
-      size: without a path, the side of your maps or their (height, width): the planner is the one
-        that comes with the package for them, see `shipped_planner_for`. Without either it is the
-        one for the largest maps.
+      size: without a path, the side of your maps or their (height, width).
+      mechanism: without a path, how the agent moves: "diffdrive", which is the default, "news" or
+        "moore". The planner is the one that comes with the package for it, and for maps of that
+        size if there is none for all of them, see `shipped_planner_for`; its name says which.
 
     Returns:
       The planner.
     """
     if path is None:
-        path = max(shipped_planners(), key=_side) if size is None else shipped_planner_for(size)
-    elif size is not None:
-        raise ValueError(f"both a path, {path}, and a size, {size}: a size chooses the path")
-    folder = _find(path)
+        path = shipped_planner_for(size, mechanism or "diffdrive")
+    elif size is not None or mechanism is not None:
+        what, value = ("size", size) if mechanism is None else ("mechanism", mechanism)
+        raise ValueError(f"both a path, {path}, and a {what}, {value}: a {what} chooses the path")
+    folder = planner_folder(path)
     name = folder.name if folder.parent == SHIPPED else str(path)
 
     def expect(content: dict[str, Any]) -> Any:
@@ -229,25 +287,44 @@ def shipped_planners() -> list[str]:
     return sorted(x.parent.name for x in SHIPPED.glob("*/planner.json"))
 
 
-def shipped_planner_for(size: int | Sequence[int]) -> str:
-    """The name of the planner to use on maps of a size.
+def shipped_planner_for(
+    size: int | Sequence[int] | None = None, mechanism: str = "diffdrive"
+) -> str:
+    """The name of the planner that comes with the package for a mechanism and maps of a size.
 
-    It is the one for the smallest maps that are as large as that, or for the largest.
+    It is the one for all maps, which is called like the mechanism. Where there is none, it is the
+    one for the smallest maps that are as large as the size, or for the largest.
 
     Args:
-      size: the side of the maps, or (height, width).
+      size: the side of the maps, or (height, width); None: the largest.
+      mechanism: how the agent moves.
     """
-    needed = size if isinstance(size, int) else max(size)
-    by_side = {_side(name): name for name in shipped_planners()}
+    get_mechanism(mechanism)
+    names = [name for name in shipped_planners() if name.partition("-")[0] == mechanism]
+    if mechanism in names:
+        return mechanism
+    if not names:
+        raise ValueError(
+            f"no planner for {mechanism} comes with the package, which has: "
+            f"{', '.join(shipped_planners())}; train one, see docs/train.md"
+        )
+    by_side = {int(name.rpartition("-")[2]): name for name in names}
+    needed = max(by_side) if size is None else size if isinstance(size, int) else max(size)
     return by_side[min((side for side in by_side if side >= needed), default=max(by_side))]
 
 
-def _side(name: str) -> int:
-    """The side of the largest maps that a shipped planner is for."""
-    return int(name.rsplit("-", 1)[1])
+def _largest_measured(card: Mapping[str, Any]) -> int | None:
+    """The side of the largest maps that a card has measured; None if it does not say."""
+    try:
+        measured = card.get("measured")
+        sizes = measured["sizes"] if measured else [card["test"]["data"]["size"]]
+        return max(int(size) for size in sizes)
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
-def _find(path: str | pathlib.Path) -> pathlib.Path:
+def planner_folder(path: str | pathlib.Path) -> pathlib.Path:
+    """The folder with the `planner.json` that `load_planner(path)` reads."""
     for folder in (pathlib.Path(path), pathlib.Path(path) / "planner", SHIPPED / str(path)):
         if (folder / "planner.json").is_file():
             return folder
@@ -277,20 +354,26 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-@functools.partial(jax.jit, static_argnames="model")
+@functools.partial(jax.jit, static_argnames=("model", "layers"))
 def _apply(
-    model: Any, params: Any, maze: jax.Array, goal: jax.Array, size: jax.Array | None
+    model: Any,
+    params: Any,
+    maze: jax.Array,
+    goal: jax.Array,
+    size: jax.Array | None,
+    layers: int | str | None,
 ) -> PlannerOutput:
     """Plans on the maps in the corner of `maze`, of one size; None: on the whole of it.
 
     Planners of equal models share what is compiled: the parameters are an argument.
     """
     maps = goal_maps(goal, size=maze.shape[1:], num_orientations=model.num_orientations)
+    how = {} if layers is None else {"layers": layers}
     if size is None:
-        return model.apply(params, maze, maps, train=False)
+        return model.apply(params, maze, maps, train=False, **how)
     rows, columns = (lax.broadcasted_iota(size.dtype, maze.shape, axis) for axis in (1, 2))
     inside = (rows < size[0]) & (columns < size[1])
-    return model.apply(params, maze, maps, train=False, inside=inside)
+    return model.apply(params, maze, maps, train=False, inside=inside, **how)
 
 
 def _check_memory(model: Any, states: tuple[int, ...]) -> None:

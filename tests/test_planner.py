@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -13,13 +14,15 @@ from flips import with_one_bit_flipped
 import hvin_jax
 from hvin_jax import Planner, load_planner, save_planner
 from hvin_jax import planner as planner_module
-from hvin_jax.models import make_model
+from hvin_jax.models import init_params, make_model
 from hvin_jax.planner import SHIPPED, shipped_planners
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import get_mechanism
+
+ROOT = pathlib.Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +204,40 @@ def test_new_sizes_are_not_compiled_for(planner):
     assert planner_module._apply._cache_size() - before <= 2
 
 
+def _serpentine(size):
+    """One corridor, up and down all of the map."""
+    maze = np.zeros((size, size), np.uint8)
+    maze[1:-1:2, 1:-1] = 1
+    for number, row in enumerate(range(2, size - 1, 2)):
+        maze[row, 1 if number % 2 else size - 2] = 1
+    return maze
+
+
+@pytest.mark.filterwarnings("ignore::hvin_jax.UnmeasuredWarning")
+def test_as_deep_as_the_map_needs():
+    """A DT-VIN that was trained with 600 layers."""
+    news = load_planner(ROOT / "results/dtvin/news-35-seed0")
+    maze, end = _serpentine(41), (39, 39)
+    plan, near = news.plan(np.stack([maze, maze]), [(1, 1), (1, 1)], [end, (1, 9)])
+    assert plan.shortest == plan.length == 760
+    assert plan.optimal
+    assert 760 <= plan.layers == near.layers < 8 * maze.sum()
+    trained = news.plan(maze, (1, 1), end, layers="own")
+    assert (trained.reached, trained.layers) == (False, 600)
+    small = news.plan(_serpentine(7), (1, 1), (5, 5))
+    assert small.optimal
+    assert small.layers <= 100
+
+
+def test_layers_of_planners_with_shared_kernels(planner):
+    """Their own number, unless another is asked for."""
+    plans = {x: planner.plan(OPEN, (3, 3, 0), (1, 1, 2), layers=x) for x in (None, "own", 20)}
+    assert [plan.layers for plan in plans.values()] == [100, 100, 20]
+    assert plans[None] == plans["own"]
+    with pytest.raises(ValueError, match=r"layers is 7, expected .auto. or a multiple of 5"):
+        planner.plan(OPEN, (3, 3, 0), (1, 1, 2), layers=7)
+
+
 def test_shipped_planners_have_cards():
     assert hvin_jax.shipped_planners() == ["diffdrive-15", "diffdrive-25"]
     for name in hvin_jax.shipped_planners():
@@ -233,6 +270,51 @@ def test_without_a_size_the_one_for_the_largest_maps():
     assert load_planner(size=11).name == "diffdrive-15"
     with pytest.raises(ValueError, match="both a path, diffdrive-15, and a size, 25"):
         load_planner("diffdrive-15", size=25)
+
+
+@pytest.fixture
+def with_generalist(tmp_path, monkeypatch):
+    """As if a planner for all maps came with the package, measured up to 9×9; of no use at that."""
+    for name in hvin_jax.shipped_planners():
+        (tmp_path / name).symlink_to(SHIPPED / name)
+    motion = get_mechanism("news")
+    settings = {"kind": "dtvin", "num_orientations": 1, "num_actions": 4}
+    params = init_params(make_model(**settings), jax.random.key(0))
+    card = {"measured": {"sizes": [7, 9]}, "test": {"data": {"size": 30}}}
+    save_planner(tmp_path / "news", Planner(settings, params, motion, card))
+    monkeypatch.setattr(planner_module, "SHIPPED", tmp_path)
+
+
+@pytest.mark.usefixtures("with_generalist")
+def test_which_planner_for_a_mechanism():
+    assert hvin_jax.shipped_planners() == ["diffdrive-15", "diffdrive-25", "news"]
+    assert load_planner(mechanism="news").name == "news"
+    assert load_planner(mechanism="news", size=99).name == "news"
+    # Where there is none for all maps, it goes by size.
+    assert load_planner(mechanism="diffdrive").name == load_planner().name == "diffdrive-25"
+    assert load_planner(mechanism="diffdrive", size=9).name == "diffdrive-15"
+    for arguments, message in (
+        ({"mechanism": "moore"}, "no planner for moore comes with the package, which has: diff"),
+        ({"mechanism": "tank"}, "unknown mechanism 'tank'"),
+        ({"path": "news", "mechanism": "news"}, "both a path, news, and a mechanism, news"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_planner(**arguments)
+
+
+@pytest.mark.usefixtures("with_generalist")
+def test_maps_outside_of_what_the_card_has_measured():
+    news = load_planner(mechanism="news")
+    assert news.plan(np.ones((9, 4)), (1, 1), (1, 1)).reached
+    sentence = "news was measured on maps of up to 9×9, and this one has 3×10: nobody knows"
+    with pytest.warns(hvin_jax.UnmeasuredWarning, match=sentence):
+        news.plan(np.ones((3, 10)), (1, 1), (1, 1))
+    assert "diffdrive-15 was measured on maps of up to 15×15" in load_planner(size=9).caution(
+        (9, 16)
+    )
+    for card in ({}, {"measured": 3}, {"measured": {"sizes": []}}, {"test": "good"}):
+        of_card = Planner(news.settings, news.params, news.mechanism, card)
+        assert of_card.caution((999, 999)) is None
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import argparse
 import re
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hvin_jax._extras import MissingExtraError
 from hvin_jax._files import check_writable
 from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.plan import Plan
-from hvin_jax.planner import Planner, load_planner, shipped_planners
+from hvin_jax.planner import Planner, UnmeasuredWarning, load_planner, shipped_planners
+from hvin_jax.tasks.mechanisms import MECHANISMS
 from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap, from_text, read_map, to_text
 
 _ABOUT = """\
@@ -26,6 +28,7 @@ examples:
   hvin plan my_maze.txt
   hvin plan plan.png --cell=8 --start=1,1 --goal=9,14,E --out=path.png
   hvin plan my_maze.txt --planner=runs/quickstart
+  hvin plan my_maze.txt --mechanism=news
   printf '#####\\n#S.G#\\n#####\\n' | hvin plan - --out=
 
 exit code: 0 if the planner reaches the goal, 1 if not, 2 after a mistake"""
@@ -50,7 +53,13 @@ def add_parser(commands: Any) -> None:
         "--planner",
         metavar="NAME",
         help="Folder of a run or planner, or the name of one that comes with the package: "
-        f"{', '.join(shipped_planners())}; by default, of these the one for the size of the map.",
+        f"{', '.join(shipped_planners())}; by default, of these the one for the mechanism.",
+    )
+    parser.add_argument(
+        "--mechanism",
+        choices=sorted(MECHANISMS),
+        help="How the agent moves: forward and turns (diffdrive, the default), to 4 neighbours "
+        "(news) or to 8 (moore). Without --planner.",
     )
     parser.add_argument(
         "--cell", metavar="N", type=at_least(1), default=1, help="For images: pixels per cell."
@@ -65,19 +74,32 @@ def _run(arguments: argparse.Namespace) -> int:
     own_map = _read(arguments)
     if arguments.out:
         check_writable(arguments.out)
-    if arguments.planner:
-        planner = load_planner(arguments.planner)
-    else:
-        planner = load_planner(size=own_map.maze.shape)
+    planner = _planner(arguments, own_map)
+    if caution := planner.caution(own_map.maze.shape):
+        print(f"{arguments.parser.prog}: {caution}", file=sys.stderr)
     start = _state("start", arguments.start, own_map.start)
     goal = _state("goal", arguments.goal, own_map.goal)
-    plan: Plan = planner.plan(own_map.maze, goal, start)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnmeasuredWarning)
+        plan: Plan = planner.plan(own_map.maze, goal, start)
     shown = OwnMap(own_map.maze, plan.start[:2], plan.goal[:2])
     print(to_text(shown, path=None if plan.shortest is None else plan.path))
     print(f"{planner.name}: {plan.summary()}")
     if arguments.out:
         _draw(plan, own_map.maze, planner, arguments.out)
     return 0 if plan.reached else 1
+
+
+def _planner(arguments: argparse.Namespace, own_map: OwnMap) -> Planner:
+    if not arguments.planner:
+        return load_planner(size=own_map.maze.shape, mechanism=arguments.mechanism)
+    planner = load_planner(arguments.planner)
+    if arguments.mechanism not in (None, planner.mechanism.name):
+        raise ValueError(
+            f"--planner={arguments.planner} is for {planner.mechanism.name}, not for "
+            f"--mechanism={arguments.mechanism}"
+        )
+    return planner
 
 
 def _read(arguments: argparse.Namespace) -> OwnMap:

@@ -45,6 +45,7 @@ class PlannerOutput:
       map_logits: `[B, H, W]`, log-odds that a cell is free, of models that see views of a maze in
         place of its map.
       layers: with `policies_every`, the policies after each so many layers.
+      depth: with `layers`, how many layers each map was planned with, `[B]`.
     """
 
     logits: jax.Array
@@ -53,6 +54,7 @@ class PlannerOutput:
     actions: jax.Array | None = None
     map_logits: jax.Array | None = None
     layers: LayerPolicies | None = None
+    depth: jax.Array | None = None
 
 
 def uniform_fan_in(fan_in: int) -> Initializer:

@@ -38,6 +38,11 @@ class GPPN(nn.Module):
     hidden: int = 150
     depth: int = 20
 
+    @property
+    def num_layers(self) -> int:
+        """`N`."""
+        return self.depth
+
     @nn.compact
     def __call__(
         self,
@@ -49,9 +54,12 @@ class GPPN(nn.Module):
         example_index: jax.Array | None = None,
         diagnostics: bool = False,
         policies_every: int = 0,
+        layers: int | str | None = None,
     ) -> PlannerOutput:
         """Plans on every map of a batch; see `LatentPlanner.__call__`. There is no noise."""
         del train, example_index, diagnostics
+        if layers is not None:
+            raise ValueError("GPPN is recurrent and has the depth it was trained with: no layers.")
         if policies_every:
             raise ValueError("GPPN has no values between its layers: policies_every must be 0.")
         for name in ("num_orientations", "num_actions", "hidden", "depth"):

@@ -1,6 +1,7 @@
 """Highway network and highway VINs: VI and VE modules in blocks with gates."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
@@ -31,16 +32,25 @@ class HighwayNetwork(SharedKernels):
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth")
 
+    @property
+    def num_layers(self) -> int:
+        """`N`."""
+        return self.num_blocks * self.block_depth
+
+    @property
+    def block_layers(self) -> int:
+        """`N_b`."""
+        return self.block_depth
+
     def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Greedy chains under an aggregate gate, without a filter gate."""
-        alpha = self.param("alpha", nn.initializers.ones, (self.num_blocks,), jnp.float32)
         return by_layers(
             highway_vi(
                 None,
                 mdp,
                 num_blocks=self.num_blocks,
                 block_depth=self.block_depth,
-                alpha=alpha,
+                alpha=self._alpha(),
                 filter_gate=False,
                 return_values=call.diagnostics or bool(call.policies_every),
                 return_actions=call.diagnostics,
@@ -48,6 +58,27 @@ class HighwayNetwork(SharedKernels):
             self.block_depth,
             call,
         )
+
+    def advance(self, mdp: Any, call: PlannerCall) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        """A block; beyond the last its temperature stays."""
+        del call
+        alpha = self._alpha()
+
+        def block(value: jax.Array, number: jax.Array) -> jax.Array:
+            return highway_vi(
+                None,
+                mdp,
+                num_blocks=1,
+                block_depth=self.block_depth,
+                alpha=alpha[jnp.minimum(number, self.num_blocks - 1)],
+                filter_gate=False,
+                v0=value,
+            ).value
+
+        return block
+
+    def _alpha(self) -> jax.Array:
+        return self.param("alpha", nn.initializers.ones, (self.num_blocks,), jnp.float32)
 
 
 class HighwayBlocks(LatentPlanner):
@@ -86,33 +117,62 @@ class HighwayBlocks(LatentPlanner):
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth", "num_policies")
 
+    @property
+    def num_layers(self) -> int:
+        """`N`."""
+        return self.num_blocks * self.block_depth
+
+    @property
+    def block_layers(self) -> int:
+        """`N_b`."""
+        return self.block_depth
+
     def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Highway value iteration in the latent MDP."""
-        alpha, alpha_tilde = self._temperature("alpha"), self._temperature("alpha_tilde")
         explores = call.train and self.value_exploration and not self.learned_policy
         return by_layers(
             highway_vi(
                 typed_key(self.make_rng("exploration")) if explores else None,
                 mdp,
                 num_blocks=self.num_blocks,
-                block_depth=self.block_depth,
-                num_policies=self.num_policies,
                 epsilon=self.epsilon,
-                alpha=alpha,
-                alpha_tilde=alpha_tilde,
-                filter_gate=self.filter_gate,
                 example_index=call.example_index,
                 share_exploration=self.share_exploration,
-                policy=self._policy(call.observed, mdp.num_actions)
-                if self.learned_policy
-                else None,
-                depth_gate=self._gate(call.observed, alpha) if self.learned_gate else None,
                 return_values=call.diagnostics or bool(call.policies_every),
                 return_actions=call.diagnostics,
+                **self._parts(mdp, call),
             ),
             self.block_depth,
             call,
         )
+
+    def advance(self, mdp: Any, call: PlannerCall) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        """A block without exploration; beyond the last, its parameters stay."""
+        parts = self._parts(mdp, call)
+
+        def block(value: jax.Array, number: jax.Array) -> jax.Array:
+            own = jnp.minimum(number, self.num_blocks - 1)
+            of_block = {
+                **parts,
+                **{name: parts[name][own] for name in ("alpha", "alpha_tilde")},
+                **{name: _of_block(parts[name], own) for name in ("policy", "depth_gate")},
+            }
+            return highway_vi(None, mdp, num_blocks=1, v0=value, **of_block).value
+
+        return block
+
+    def _parts(self, mdp: Any, call: PlannerCall) -> dict[str, Any]:
+        """What blocks are made of: arguments of `highway_vi`."""
+        alpha, alpha_tilde = self._temperature("alpha"), self._temperature("alpha_tilde")
+        return {
+            "block_depth": self.block_depth,
+            "num_policies": self.num_policies,
+            "alpha": alpha,
+            "alpha_tilde": alpha_tilde,
+            "filter_gate": self.filter_gate,
+            "policy": self._policy(call.observed, mdp.num_actions) if self.learned_policy else None,
+            "depth_gate": self._gate(call.observed, alpha) if self.learned_gate else None,
+        }
 
     def _temperature(self, name: str) -> jax.Array:
         checks.check_finite("initial_temperature", self.initial_temperature)
@@ -143,11 +203,11 @@ class HighwayVIN(HighwayBlocks, SharedKernels):
 class HighwayDTVIN(HighwayBlocks, DynamicKernels):
     """Highway blocks in the latent MDP of DT-VIN, which nobody has tried before."""
 
-    def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
+    def _parts(self, mdp: Any, call: PlannerCall) -> dict[str, Any]:
         """As `HighwayVIN`, without learnable policies and gates."""
         if self.learned_policy or self.learned_gate:
             raise ValueError("learned_policy and learned_gate need shared kernels: highway_vin.")
-        return super().plan(mdp, call)
+        return super()._parts(mdp, call)
 
 
 def learned_policy(
@@ -179,6 +239,15 @@ def learned_gate(
     bias = einsum("bhwc,dco->dbhwo", observed, weights[block])
     scores = alpha[block] * _below_the_top(values.astype(bias.dtype), axis=0) + bias
     return jax.nn.softmax(scores, axis=0).astype(values.dtype)
+
+
+def _of_block(function: Partial | None, own: jax.Array) -> Partial | None:
+    """A learnable policy or gate that takes every block for one of its own."""
+    return function and Partial(_call_for, function, own)
+
+
+def _call_for(function: Partial, own: jax.Array, x: jax.Array, **where: jax.Array) -> jax.Array:
+    return function(x, **{**where, "block": own})
 
 
 def _below_the_top(values: jax.Array, axis: int) -> jax.Array:

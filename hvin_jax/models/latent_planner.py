@@ -7,11 +7,21 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax import lax
 from jax.tree_util import Partial
 
 from hvin_jax.models._layers import LayerPolicies, PlannerOutput, observation
 from hvin_jax.planning import PlanOutput
 from hvin_jax.planning import _checks as checks
+from hvin_jax.planning.mdp import zero_value
+from hvin_jax.planning.settling import until_settled
+
+# With `layers="auto"`, so many layers (in whole blocks) lie between two looks at the policy. ...
+_CHECK_EVERY = 10
+# ... and there are at most so many for each free cell. A path visits a cell once and turns there at
+# most once, so no shortest path has more than two actions a cell; and news of the goal took up to
+# four layers for an action in the longest corridors that a DT-VIN could still follow.
+_MOST_PER_CELL = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +78,23 @@ class LatentPlanner(nn.Module):
         """Plans in the latent MDP."""
         raise TypeError(f"{type(self).__name__} must define how to plan.")
 
+    @property
+    def num_layers(self) -> int | None:
+        """How many layers the model has, as it is trained; None if it does not say."""
+        return None
+
+    @property
+    def block_layers(self) -> int:
+        """How many layers `advance` goes on by."""
+        return 1
+
+    def advance(self, mdp: Any, call: PlannerCall) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        """What makes the value after a block from the value before and the block's number.
+
+        It is for planning as deep as one likes; the number may be any.
+        """
+        raise TypeError(f"{type(self).__name__} must define how to go on.")
+
     def as_map(self, value: jax.Array) -> jax.Array:
         """A value (or actions) of the latent MDP as `[..., H, W, O]`."""
         return value
@@ -83,6 +110,7 @@ class LatentPlanner(nn.Module):
         example_index: jax.Array | None = None,
         diagnostics: bool = False,
         policies_every: int = 0,
+        layers: int | str | None = None,
     ) -> PlannerOutput:
         """Plans on every map of a batch.
 
@@ -95,6 +123,9 @@ class LatentPlanner(nn.Module):
           example_index: `[B]`, global indices of the examples, from which their noise is made.
           diagnostics: whether to return the value maps and latent actions of all layers.
           policies_every: return what the policy would be after each so many layers, if not 0.
+          layers: how many layers to plan with, in evaluation: a number; "auto": as many as each map
+            needs, until the policy at its free cells no longer changes; None: the model's own, as
+            in training. Beyond its own number, the last block is repeated.
 
         Returns:
           A `PlannerOutput`.
@@ -107,6 +138,10 @@ class LatentPlanner(nn.Module):
         observed = observation(maze, goal, self.num_orientations, inside)
         mdp, make_head = self.latent(observed, inside, train=train)
         call = PlannerCall(observed, train, example_index, diagnostics, policies_every)
+        if layers is not None:
+            if train or diagnostics or policies_every:
+                raise ValueError("layers is for evaluation: without train and returned layers.")
+            return self._as_deep(mdp, make_head(), call, layers)
         plan = self.plan(mdp, call)
         read = make_head()
         value = self.as_map(plan.value.astype(jnp.float32))
@@ -115,5 +150,36 @@ class LatentPlanner(nn.Module):
             return PlannerOutput(read(plan.value), value, values, actions)
         assert plan.values is not None
         depths = policies_every * jnp.arange(1, plan.values.shape[0] + 1)
-        layers = LayerPolicies(plan.values, depths, read)
-        return PlannerOutput(read(plan.value), value, layers=layers)
+        policies = LayerPolicies(plan.values, depths, read)
+        return PlannerOutput(read(plan.value), value, layers=policies)
+
+    def _as_deep(
+        self, mdp: Any, read: Partial, call: PlannerCall, layers: int | str
+    ) -> PlannerOutput:
+        """Plans with other than the model's own number of layers."""
+        advance, per_block, value = self.advance(mdp, call), self.block_layers, zero_value(mdp)
+
+        def look(value: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return self.as_map(value.astype(jnp.float32)), read(value)
+
+        if layers == "auto":
+            free = call.observed[..., 0] > 0.5
+            most = jnp.maximum(_MOST_PER_CELL * free.sum((1, 2)), self.num_layers or 0)
+            value, blocks = until_settled(
+                advance,
+                look,
+                value,
+                watched=free,
+                check_every=-(-_CHECK_EVERY // per_block),
+                limit=most // per_block,
+            )
+        else:
+            if isinstance(layers, str) or layers < 1 or layers % per_block:
+                raise ValueError(
+                    f'layers is {layers!r}, expected "auto" or a multiple of {per_block} from 1 on.'
+                )
+            count = layers // per_block
+            value = lax.fori_loop(0, count, lambda i, value: advance(value, i), value)
+            blocks = jnp.full(len(value), count)
+        seen, logits = look(value)
+        return PlannerOutput(logits, seen, depth=per_block * blocks)

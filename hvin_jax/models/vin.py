@@ -1,7 +1,10 @@
 """VIN, the paper's baseline, and DT-VIN, its successor with kernels of each state's own."""
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
+
+import jax
 
 from hvin_jax.models.dynamic_kernels import DynamicKernels
 from hvin_jax.models.latent_planner import LatentPlanner, PlannerCall
@@ -19,6 +22,11 @@ class ValueIteration(LatentPlanner):
     depth: int = 20
 
     sizes: ClassVar[tuple[str, ...]] = ("depth",)
+
+    @property
+    def num_layers(self) -> int:
+        """`N`."""
+        return self.depth
 
     @property
     def keep_every(self) -> int | None:
@@ -39,6 +47,11 @@ class ValueIteration(LatentPlanner):
             return_values=call.diagnostics or bool(call.policies_every),
             return_actions=call.diagnostics,
         )
+
+    def advance(self, mdp: Any, call: PlannerCall) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        """A VI module."""
+        del call
+        return lambda value, _: mdp.greedy(value)[0]
 
 
 class VIN(ValueIteration, SharedKernels):

@@ -11,6 +11,7 @@ from hvin_jax.planning.highway import highway_vi
 from hvin_jax.planning.mdp import MDP, FastMDP, SharedMDP, SharingMDP
 from hvin_jax.planning.operator import highway_operator
 from hvin_jax.planning.policies import Policy
+from hvin_jax.planning.settling import until_settled
 from hvin_jax.planning.tabular import TabularMDP, bellman_expectation, bellman_optimality
 from hvin_jax.planning.value_iteration import PlanOutput, value_iteration
 
@@ -31,5 +32,6 @@ __all__ = [
     "highway_vi",
     "places_around",
     "smax",
+    "until_settled",
     "value_iteration",
 ]

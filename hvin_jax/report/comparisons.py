@@ -33,7 +33,7 @@ def value_maps_figure(planners: Mapping[str, Planner], data: MazeData) -> Figure
     draw_maze(first, maze, mechanism=data.mechanism, start=start, goal=goal)
     first.set_title(f"maze, longest path {longest[index]}", fontsize=10)
     for axes, (title, planner) in zip(others, planners.items(), strict=True):
-        values = np.asarray(planner.policy(maze[None], goal[None]).value)[0].max(-1)
+        values = np.asarray(planner.policy(maze[None], goal[None], layers="own").value)[0].max(-1)
         draw_values(axes, values, maze)
         axes.set_title(title, fontsize=10)
         figure.colorbar(axes.images[-1], ax=axes, shrink=0.8, label="latent value")
@@ -55,7 +55,9 @@ def examples_figure(
       The figure, a row for each maze.
     """
     starts = [farthest_start(spl) for spl in data.spl]
-    plans = {title: x.plan(data.maze, data.goal, starts) for title, x in planners.items()}
+    plans = {
+        title: x.plan(data.maze, data.goal, starts, layers="own") for title, x in planners.items()
+    }
     lengths = np.array([data.spl[index][start] for index, start in enumerate(starts)])
 
     def merit(index: int) -> tuple[bool, int, int]:

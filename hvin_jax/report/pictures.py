@@ -28,9 +28,9 @@ def draw_run(folder: pathlib.Path, test_mazes: Callable[[], MazeData]) -> None:
         return
     planner, data = load_planner(folder), test_mazes()[:SHOWN]
     save_figure(learning_curves(read_metrics(folder), title=folder.name), folder / "curves.png")
-    policy = np.asarray(planner.policy(data.maze, data.goal).logits.argmax(-1))
+    policy = np.asarray(planner.policy(data.maze, data.goal, layers="own").logits.argmax(-1))
     save_figure(mazes_figure(data, policy=policy, title=folder.name), folder / "examples.png")
     starts = [farthest_start(spl) for spl in data.spl]
     hard = max(range(len(starts)), key=lambda index: data.spl[index][starts[index]])
-    plan = planner.plan(data.maze[hard], data.goal[hard], starts[hard])
+    plan = planner.plan(data.maze[hard], data.goal[hard], starts[hard], layers="own")
     save_figure(plan_figure(plan, data.maze[hard], mechanism=data.mechanism), folder / "plan.png")

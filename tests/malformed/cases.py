@@ -361,6 +361,9 @@ def _numbers():
         yield _number("experiments.make_mazes", (f"--families={value}", "--out=new/out.npz"))
     for option in ("size=6", "size=x", "count=0", "seed=-1", "seed=x"):
         yield _number("experiments.draw_families", ("--out=new.png", f"--{option}"))
+    for option in ("maps=-1", "maps=x", "seed=-1", "sizes=6", "sizes=x", "sizes=", "families=x"):
+        words = ("--planner=planner", "--out=new", f"--{option}")
+        yield _number("experiments.generality", words)
     for value in ("x", "0", "-1", "²", "1e3", DIGITS):
         yield _number("experiments.plan", ("map.txt", f"--cell={value}", "--out="))
     for value in (
@@ -564,6 +567,7 @@ def _words():
         "vizdoom",
         "make_views",
         "draw_families",
+        "generality",
         "vizdoom_walk",
         "study",
         "sweep",
@@ -584,6 +588,8 @@ def _words():
         yield Case(
             "words", "experiments.make_mazes", f"--out={out}", words, _made("fifo", damage.as_fifo)
         )
+    for words in (("--mechanism=legs",), ("--mechanism=moore", "--planner=planner")):
+        yield Case("words", "experiments.plan", " ".join(words), ("map.txt", *words))
     for out in (".", "map.txt/plan.png", "gone/plan.png", "plan.docx", "plan", "fifo.png"):
         spoil = _made("fifo.png", damage.as_fifo)
         yield Case("words", "experiments.plan", f"--out={out}", ("map.txt", f"--out={out}"), spoil)
