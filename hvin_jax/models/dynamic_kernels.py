@@ -63,7 +63,7 @@ class DynamicKernels(LatentPlanner):
     window: str = "steps"
     normalise: str = "action"
     head: str = "actions"
-    sharpness: float = 4.0
+    sharpness: float = 16.0
     kernel_start: str = "neighbours"
     moves: tuple[tuple[tuple[int, int, int], ...], ...] = ()
     apart: float = 4.0
