@@ -43,7 +43,7 @@ def test_plan_draws_and_says_what_it_did(hvin, tmp_path):
         "#..#.G#",
         "#######",
         "",
-        "diffdrive-15: the planner reaches the goal in 7 actions, as few as possible",
+        "diffdrive: the planner reaches the goal in 7 actions, as few as possible",
         "plan.png",
     ]
     with Image.open(tmp_path / "plan.png") as image:
@@ -93,7 +93,7 @@ def test_plan_without_matplotlib(hvin, tmp_path, monkeypatch):
 
 def test_plan_outside_of_what_was_measured(hvin, tmp_path):
     (tmp_path / "long.txt").write_text(f"{'#' * 28}\n#SG{'.' * 24}#\n{'#' * 28}\n")
-    code, out, err = hvin("plan", "long.txt", "--mechanism=diffdrive", "--out=")
+    code, out, err = hvin("plan", "long.txt", "--planner=diffdrive-25", "--out=")
     assert code == 0
     assert "\ndiffdrive-25: the planner reaches" in out
     assert err.startswith("hvin plan: diffdrive-25 was measured on maps of up to 25×25, and this")
@@ -110,7 +110,6 @@ def test_plan_outside_of_what_was_measured(hvin, tmp_path):
         (["map.txt", "--goal=1,1,Q"], "or one of N, E, W, S"),
         (["map.txt", "--start=0,0"], "the start (0, 0) is on a wall"),
         (["map.txt", "--planner=nobody"], "nobody: no planner there"),
-        (["map.txt", "--mechanism=moore"], "no planner for moore comes with the package"),
         (["map.txt", "--mechanism=legs"], "invalid choice: 'legs'"),
         (["map.txt", "--planner=diffdrive-15", "--mechanism=news"], "is for diffdrive, not for"),
         (["map.txt", "--cell=0"], "--cell: 0 is not a whole number of 1 or more"),

@@ -239,17 +239,41 @@ def test_layers_of_planners_with_shared_kernels(planner):
 
 
 def test_shipped_planners_have_cards():
-    assert hvin_jax.shipped_planners() == ["diffdrive-15", "diffdrive-25"]
-    for name in hvin_jax.shipped_planners():
+    what = {
+        "diffdrive": "dtvin for diffdrive, 6,648 parameters",
+        "diffdrive-15": "highway_vin for diffdrive, 41,460 parameters",
+        "diffdrive-25": "highway_vin for diffdrive, 41,460 parameters",
+        "moore": "dtvin for moore, 1,371 parameters",
+        "news": "dtvin for news, 687 parameters",
+    }
+    assert hvin_jax.shipped_planners() == list(what)
+    for name, expected in what.items():
         planner = load_planner(name)
         assert planner.name == name
-        assert repr(planner) == f"Planner('{name}': highway_vin for diffdrive, 41,460 parameters)"
+        assert repr(planner) == f"Planner('{name}': {expected})"
         card = planner.card
         assert card["test"]["ranges"]
         assert card["test"]["success_rate"] > 0.95
         assert card["config"]["model"]
 
 
+@pytest.mark.parametrize("mechanism", ["diffdrive", "moore", "news"])
+def test_for_each_mechanism_there_is_one_for_all_maps(mechanism):
+    generalist = load_planner(mechanism=mechanism, size=99)
+    assert generalist.name == generalist.mechanism.name == mechanism
+    assert generalist.card["measured"]["sizes"] == [15, 25, 35, 51, 101]
+    assert load_planner().name == "diffdrive"
+
+
+@pytest.fixture
+def of_one_size(tmp_path, monkeypatch):
+    """As if only planners for maps of some size came with the package."""
+    for name in ("diffdrive-15", "diffdrive-25"):
+        (tmp_path / name).symlink_to(SHIPPED / name)
+    monkeypatch.setattr(planner_module, "SHIPPED", tmp_path)
+
+
+@pytest.mark.usefixtures("of_one_size")
 @pytest.mark.parametrize(
     ("size", "name"),
     [
@@ -265,6 +289,7 @@ def test_shipped_planner_for_a_size(size, name):
     assert hvin_jax.shipped_planner_for(size) == load_planner(size=size).name == name
 
 
+@pytest.mark.usefixtures("of_one_size")
 def test_without_a_size_the_one_for_the_largest_maps():
     assert load_planner().name == "diffdrive-25"
     assert load_planner(size=11).name == "diffdrive-15"
@@ -273,16 +298,13 @@ def test_without_a_size_the_one_for_the_largest_maps():
 
 
 @pytest.fixture
-def with_generalist(tmp_path, monkeypatch):
-    """As if a planner for all maps came with the package, measured up to 9×9; of no use at that."""
-    for name in hvin_jax.shipped_planners():
-        (tmp_path / name).symlink_to(SHIPPED / name)
+def with_generalist(tmp_path, of_one_size):
+    """As if a planner for all maps came with them, measured up to 9×9; of no use at that."""
     motion = get_mechanism("news")
     settings = {"kind": "dtvin", "num_orientations": 1, "num_actions": 4}
     params = init_params(make_model(**settings), jax.random.key(0))
     card = {"measured": {"sizes": [7, 9]}, "test": {"data": {"size": 30}}}
     save_planner(tmp_path / "news", Planner(settings, params, motion, card))
-    monkeypatch.setattr(planner_module, "SHIPPED", tmp_path)
 
 
 @pytest.mark.usefixtures("with_generalist")

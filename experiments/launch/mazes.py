@@ -58,7 +58,7 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
             )
         return mazes
     kind = f"decimation{data.min_decimation:g}to{data.max_decimation:g}"
-    if data.families:  # whose names and weights may be too long for a file's
+    if data.get("families"):  # whose names and weights may be too long for a file's
         kind = f"families-{hashlib.sha256(data.families.encode()).hexdigest()[:12]}"
     path = folder / (
         f"{data.mechanism}-{data.size}-{data.train}-{data.valid}-{data.test}-seed{data.seed}"
@@ -87,7 +87,7 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
 
 def _law(data: ConfigDict) -> Law:
     size, decimation = (data.size, data.size), (data.min_decimation, data.max_decimation)
-    if not data.families:
+    if not data.get("families"):  # also in configurations of before there were any
         return MazeLaw(size, decimation)
     if decimation != (0.0, 1.0):
         raise ValueError(

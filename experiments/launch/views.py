@@ -73,7 +73,7 @@ def check_views(data: ConfigDict) -> None:
         )
     if (data.min_decimation, data.max_decimation) != (0.0, 1.0):
         raise ValueError("views are made of mazes with decimation from 0 to 1; leave it so")
-    if data.families:
+    if data.get("families"):
         raise ValueError("views are made of the protocol's mazes; leave config.data.families empty")
     check_mazes(data)
 
