@@ -49,11 +49,13 @@ def plan(params: dict[str, Any], maze: Any, goal: Any, actions: Any) -> tuple[An
         return q.unflatten(1, (goal.shape[1], -1))  # [B, O, A, H, W]
 
     value = torch.zeros_like(reward)
+    b, o, y, x = torch.meshgrid(*map(torch.arange, value.shape), indexing="ij")
     for alpha, block in zip(params["alpha"], actions, strict=True):
         value = first = q_of(value).max(2).values
         values = [first]
         for action in block:
-            value = q_of(value).gather(2, action[:, :, None]).squeeze(2)
+            # Not by `gather`, which keeps all Q of every layer for its gradient.
+            value = q_of(value)[b, o, action, y, x]
             values.append(value)
         filtered = torch.maximum(torch.stack(values), first)
         value = (torch.softmax(alpha * filtered, 0) * filtered).sum(0)
