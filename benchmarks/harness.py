@@ -57,7 +57,7 @@ def shown(figures: list[Figure]) -> list[Figure]:
     return figures
 
 
-def report(figures: list[Figure], json_path: str | None) -> None:
+def report(figures: list[Figure], json_path: str | None, **versions: str) -> None:
     """Prints a Markdown table with commit and versions, and writes it as JSON if asked to."""
     facts = {
         "commit": git_commit(ROOT) or "unknown",
@@ -66,6 +66,7 @@ def report(figures: list[Figure], json_path: str | None) -> None:
         "python": platform.python_version(),
         "jax": jax.__version__,
         "numpy": np.__version__,
+        **versions,
     }
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
     print("\n| | measured | goal |\n|---|---|---|")

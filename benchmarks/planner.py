@@ -2,9 +2,8 @@
 
     python -m benchmarks.planner [--sizes=cpu,paper,wide] [--parts=...] [--json=FILE]
 
-Contestants take turns within one run, the shortest of several runs counts, and before two
-implementations are timed their outputs and gradients are compared. Prints the table that stands in
-benchmarks/README.md.
+Contestants take turns within one run, and the shortest of several runs counts. Prints the table
+that stands in benchmarks/README.md.
 """
 
 import dataclasses
@@ -16,41 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from absl import app, flags
 
-from benchmarks.dense import dense_logits
 from benchmarks.harness import Figure, best_seconds, note, report, shown
-from benchmarks.steps import compile_step, cross_entropy, loss_of, make_batch, make_params
-from hvin_jax.models import GPPN, VIN, HighwayVIN
+from benchmarks.steps import SIZES, compile_step, highway_vin, make_batch
+from hvin_jax.models import GPPN, VIN
 from hvin_jax.planning._conv_backup import convolve, greedy, kernel_matrix
 from hvin_jax.planning._windows import windows
 from hvin_jax.training.devices import PER_CORE, usable_cores
 
-
-@dataclasses.dataclass(frozen=True)
-class Size:
-    """A network size, and what it should reach."""
-
-    side: int
-    latent_actions: int
-    num_blocks: int
-    block_depth: int
-    dense_batch: int
-    dense_blocks: int
-    against_vin: float | None
-    against_dense: float
-    memory_gb: float | None
-
-    @property
-    def depth(self) -> int:
-        """`N`."""
-        return self.num_blocks * self.block_depth
-
-
-SIZES = {
-    "cpu": Size(15, 40, 20, 5, 32, 4, None, 1 / 4, None),
-    "paper": Size(25, 100, 30, 10, 4, 3, 2.5, 1 / 8, 0.5),
-    "wide": Size(25, 600, 30, 10, 2, 1, 1.5, 1 / 20, 1.0),
-}
-PARTS = ("step", "dense", "module", "gppn", "depth")
+PARTS = ("step", "module", "gppn", "depth")
 
 _SIZES = flags.DEFINE_list("sizes", list(SIZES), f"Which of {', '.join(SIZES)} to measure.")
 _PARTS = flags.DEFINE_list("parts", list(PARTS), f"Which of {', '.join(PARTS)} to measure.")
@@ -67,10 +39,10 @@ def main(argv: list[str]) -> None:
     jax.config.update("jax_num_cpu_devices", PER_CORE * usable_cores())
     figures = []
     for name in _SIZES.value:
-        for part in ("step", "dense", "module"):
+        for part in ("step", "module"):
             if part in _PARTS.value:
                 note(f"{part}, {name} ...")
-                figures += shown({"step": step, "dense": dense, "module": module}[part](name))
+                figures += shown({"step": step, "module": module}[part](name))
     if "gppn" in _PARTS.value:
         note("memory of GPPN ...")
         figures += shown(gppn())
@@ -123,59 +95,6 @@ def step(name: str) -> list[Figure]:
     ]
 
 
-def dense(name: str) -> list[Figure]:
-    """A training step against the plain dense way to write the same network, on one device."""
-    size = dataclasses.replace(SIZES[name], num_blocks=SIZES[name].dense_blocks)
-    where = f"B = {size.dense_batch}, N = {size.depth}"
-    with jax.enable_x64(True):
-        ours, theirs = (run() for run in against_dense(size, 1, jnp.float64).values())
-        difference = largest_difference(ours, theirs)
-    contestants = against_dense(size, size.dense_batch, jnp.float32)
-    seconds = best_seconds(contestants, 1)
-    return [
-        Figure(f"{name}: largest relative difference to dense, float64", difference, "", 1e-9),
-        Figure(f"{name}: step written densely, {where}", seconds["dense"], "s"),
-        Figure(f"{name}: our step, {where}", seconds["ours"], "s"),
-        Figure(
-            f"{name}: ours / dense, {where}",
-            seconds["ours"] / seconds["dense"],
-            "×",
-            size.against_dense,
-        ),
-    ]
-
-
-def against_dense(size: Size, batch: int, dtype: Any) -> dict[str, Callable[[], Any]]:
-    """Loss and gradient of a highway VIN, by the library and densely, from the same actions."""
-    model, key = highway_vin(size), jax.random.key(1)
-    with jax.enable_x64(False):
-        data = make_batch(batch, size.side)
-        params = make_params(model, data)
-    params = jax.tree.map(lambda x: x.astype(dtype), params)
-    output: Any = jax.jit(
-        lambda params: model.apply(
-            params,
-            data["maze"],
-            data["goal"],
-            train=True,
-            diagnostics=True,
-            rngs={"exploration": key},
-        )
-    )(params)
-    layers = output.actions.reshape(size.num_blocks, size.block_depth, *data["goal"].shape)
-
-    def dense_loss(params: Any, actions: jax.Array) -> jax.Array:
-        logits = dense_logits(model, params["params"], data["maze"], data["goal"], actions)
-        return cross_entropy(logits, data["label"])
-
-    our_step = jax.jit(jax.value_and_grad(lambda params: loss_of(model, params, key, data)))
-    dense_step = jax.jit(jax.value_and_grad(dense_loss))
-    return {
-        "ours": lambda: our_step(params),
-        "dense": lambda: dense_step(params, layers[:, 1:]),
-    }
-
-
 def module(name: str) -> list[Figure]:
     """The forward pass of one VI module against the bare matrix product of the same shapes."""
     size, batch = SIZES[name], _BATCH.value
@@ -222,30 +141,6 @@ def depth() -> list[Figure]:
     for label, seconds in best_seconds(steps, _REPEATS.value).items():
         figures.append(Figure(label, seconds, "s"))
     return figures
-
-
-def highway_vin(size: Size, **changes: Any) -> HighwayVIN:
-    """The highway VIN of a size."""
-    return HighwayVIN(
-        latent_actions=size.latent_actions,
-        num_blocks=size.num_blocks,
-        block_depth=size.block_depth,
-        **changes,
-    )
-
-
-def largest_difference(ours: Any, theirs: Any) -> float:
-    """The largest difference in the loss or a gradient, relative to the largest entry of each.
-
-    Stops if it is more than rounding in double precision.
-    """
-    worst = 0.0
-    for mine, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
-        scale = float(jnp.abs(other).max()) + 1e-30
-        worst = max(worst, float(jnp.abs(mine - other).max()) / scale)
-    if not worst < 1e-9:
-        raise SystemExit(f"The implementations differ by {worst:.2g}: they are not timed.")
-    return worst
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Training steps to be timed: the data, parameters and compiled functions of the contestants."""
+"""Training steps to be timed: sizes, data, parameters and compiled functions of contestants."""
 
 import dataclasses
 import time
@@ -8,7 +8,42 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from hvin_jax.models import HighwayVIN
 from hvin_jax.training.devices import split_mean
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """A network size, and what it should reach."""
+
+    side: int
+    latent_actions: int
+    num_blocks: int
+    block_depth: int
+    against_vin: float | None
+    memory_gb: float | None
+
+    @property
+    def depth(self) -> int:
+        """`N`."""
+        return self.num_blocks * self.block_depth
+
+
+SIZES = {
+    "cpu": Size(15, 40, 20, 5, None, None),
+    "paper": Size(25, 100, 30, 10, 2.5, 0.5),
+    "wide": Size(25, 600, 30, 10, 1.5, 1.0),
+}
+
+
+def highway_vin(size: Size, **changes: Any) -> HighwayVIN:
+    """The highway VIN of a size."""
+    return HighwayVIN(
+        latent_actions=size.latent_actions,
+        num_blocks=size.num_blocks,
+        block_depth=size.block_depth,
+        **changes,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,15 +87,22 @@ def make_params(model: Any, data: dict[str, jax.Array]) -> Any:
 
 def loss_of(model: Any, params: Any, key: jax.Array, data: dict[str, jax.Array]) -> jax.Array:
     """The loss of a model in training."""
-    output = model.apply(
+    return cross_entropy(output_of(model, params, key, data).logits, data["label"])
+
+
+def output_of(
+    model: Any, params: Any, key: jax.Array, data: dict[str, jax.Array], **options: Any
+) -> Any:
+    """The `PlannerOutput` of a model in training."""
+    return model.apply(
         params,
         data["maze"],
         data["goal"],
         train=True,
         example_index=data["index"],
         rngs={"exploration": key},
+        **options,
     )
-    return cross_entropy(output.logits, data["label"])
 
 
 def cross_entropy(logits: jax.Array, label: jax.Array) -> jax.Array:

@@ -112,5 +112,5 @@ class SharedKernels(LatentPlanner):
 def _read(of_reward: jax.Array, matrix: jax.Array, value: jax.Array) -> jax.Array:
     """Logits `[B, H, W, O, num_actions]` of a value `[B, H, W, O]`."""
     size = math.isqrt(matrix.shape[0] // value.shape[-1])
-    logits = of_reward + matmul(windows(value.astype(jnp.float32), size), matrix)
+    logits = of_reward + matmul(windows(value.astype(matrix.dtype), size), matrix)
     return logits.reshape(*value.shape, -1)

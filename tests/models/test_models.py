@@ -442,3 +442,13 @@ def test_the_flag_changes_no_result(name):
     with jax.enable_x64(True):
         actual = loss_and_gradients(model, params, data)
     chex.assert_trees_all_close(actual, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_double_parameters_give_logits_in_double_precision(x64):
+    model = MODELS["highway vin"].clone(num_policies=1)
+    data = inputs(model)
+    params = double(random_params(model, *data))
+    with jax.numpy_dtype_promotion("standard"):
+        logits = run(model, params, *data).logits
+    expected, _ = oracle.highway_model(params, *data, num_blocks=2, block_depth=3)
+    np.testing.assert_allclose(logits, expected, rtol=1e-12)
