@@ -44,9 +44,9 @@ class DynamicKernels(LatentPlanner):
       head: what the policy is made of: "actions": the last Q, where latent actions are those of the
         task; or of a dense layer that sees "q", the last Q of its cell, or "window", the last
         values around.
-      sharpness: what the logits of the kernels are multiplied by in use, not in training: paths may
-        be so many times longer than those that were trained. Without a dense layer between Q and
-        the policy it costs nothing; with one, 1 is right.
+      sharpness: what the logits of the kernels are multiplied by in use, not in training, so that
+        paths may be much longer than those that were trained; 0: 16 where the policy is Q itself,
+        else 1, since a dense layer has learned from Q as it was.
       kernel_start: how the actions start to differ: "neighbours": each as a step to a place of its
         own, those of `moves` first, then the nearest (other orientations of the cell, the four
         cells beside it, then the diagonal ones); "random".
@@ -63,7 +63,7 @@ class DynamicKernels(LatentPlanner):
     window: str = "steps"
     normalise: str = "action"
     head: str = "actions"
-    sharpness: float = 16.0
+    sharpness: float = 0.0
     kernel_start: str = "neighbours"
     moves: tuple[tuple[tuple[int, int, int], ...], ...] = ()
     apart: float = 4.0
@@ -78,7 +78,7 @@ class DynamicKernels(LatentPlanner):
         places = places_around(self.kernel_size, self.num_orientations, self.window)
         mdp = DynamicConvMDP.from_logits(
             self._reward(observed),
-            self._transitions(observed, places) * (1.0 if train else self.sharpness),
+            self._transitions(observed, places) * (1.0 if train else self._sharpness),
             places,
             normalise=self.normalise,
         )
@@ -102,6 +102,10 @@ class DynamicKernels(LatentPlanner):
     @property
     def _actions(self) -> int:
         return self.latent_actions or self.num_actions
+
+    @property
+    def _sharpness(self) -> float:
+        return self.sharpness or (16.0 if self.head == "actions" else 1.0)
 
     def _check(self) -> None:
         checks.check_at_least("latent_actions", self.latent_actions, 0)
@@ -132,8 +136,8 @@ class DynamicKernels(LatentPlanner):
                 f"head='actions' takes latent actions for those of the task, {self.num_actions}; "
                 f"with {self._actions} it must be 'q' or 'window'."
             )
-        if not 0 < self.sharpness < math.inf:
-            raise ValueError(f"sharpness must be greater than 0, got {self.sharpness}.")
+        if not 0 <= self.sharpness < math.inf:
+            raise ValueError(f"sharpness must be 0 or more, got {self.sharpness}.")
         if not self.apart >= 0:
             raise ValueError(f"apart must be 0 or more, got {self.apart}.")
 

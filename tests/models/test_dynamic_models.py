@@ -80,6 +80,9 @@ def test_kernels_are_sharper_in_use_than_in_training():
         apply(model.clone(sharpness=1.0), doubled, maze, goal, train=False).logits, sharper, 1e-5
     )
     assert np.abs(sharper - plain).max() > 1e-2
+    own = apply(model.clone(sharpness=0.0), params, maze, goal, train=False).logits
+    same = apply(model.clone(sharpness=16.0), params, maze, goal, train=False).logits
+    np.testing.assert_array_equal(own, same)
 
 
 def test_actions_start_as_steps_to_neighbours():
@@ -145,7 +148,7 @@ def test_policies_between_layers(model):
         (GPPN(), 5, "GPPN has no values between its layers"),
         (DTVIN(head="value"), 0, "head must be one of actions, q, window, got 'value'"),
         (DTVIN(latent_actions=7), 0, "head='actions' takes latent actions for those of the task"),
-        (DTVIN(sharpness=0.0), 0, "sharpness must be greater than 0, got 0.0"),
+        (DTVIN(sharpness=-1.0), 0, "sharpness must be 0 or more, got -1.0"),
         (DTVIN(apart=-1.0), 0, "apart must be 0 or more, got -1.0"),
         (DTVIN(kernel_size=17), 0, "kernel_size must be at most 15, got 17"),
         (DTVIN(kernel_size=2), 0, "kernel_size must be odd"),
