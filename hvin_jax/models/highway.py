@@ -19,7 +19,24 @@ from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._products import einsum
 
 
-class HighwayNetwork(SharedKernels):
+class _InBlocks:
+    """How deep a model of `num_blocks` blocks of `block_depth` layers is."""
+
+    num_blocks: int
+    block_depth: int
+
+    @property
+    def num_layers(self) -> int:
+        """`N`."""
+        return self.num_blocks * self.block_depth
+
+    @property
+    def block_layers(self) -> int:
+        """`N_b`."""
+        return self.block_depth
+
+
+class HighwayNetwork(_InBlocks, SharedKernels):
     """VI modules in blocks with skip connections: the softmax gate over depth, and nothing else.
 
     Attributes:
@@ -31,16 +48,6 @@ class HighwayNetwork(SharedKernels):
     block_depth: int = 5
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth")
-
-    @property
-    def num_layers(self) -> int:
-        """`N`."""
-        return self.num_blocks * self.block_depth
-
-    @property
-    def block_layers(self) -> int:
-        """`N_b`."""
-        return self.block_depth
 
     def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Greedy chains under an aggregate gate, without a filter gate."""
@@ -81,7 +88,7 @@ class HighwayNetwork(SharedKernels):
         return self.param("alpha", nn.initializers.ones, (self.num_blocks,), jnp.float32)
 
 
-class HighwayBlocks(LatentPlanner):
+class HighwayBlocks(_InBlocks, LatentPlanner):
     """Highway blocks of VI and VE modules, in whatever latent MDP.
 
     Attributes:
@@ -116,16 +123,6 @@ class HighwayBlocks(LatentPlanner):
     learned_gate: bool = False
 
     sizes: ClassVar[tuple[str, ...]] = ("num_blocks", "block_depth", "num_policies")
-
-    @property
-    def num_layers(self) -> int:
-        """`N`."""
-        return self.num_blocks * self.block_depth
-
-    @property
-    def block_layers(self) -> int:
-        """`N_b`."""
-        return self.block_depth
 
     def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Highway value iteration in the latent MDP."""
