@@ -5,9 +5,12 @@ Pictures are in `hvin_jax.tasks.drawing` (extra `draw`), the 3D task is in `hvin
 """
 
 from hvin_jax.tasks._npz import MazeFileError
+from hvin_jax.tasks.cheapest_paths import cheapest_paths
 from hvin_jax.tasks.datasets import make_mazes
+from hvin_jax.tasks.exact_mdp import conv_mdp, tabular_mdp
 from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.generation import FAMILIES, Law, MapLaw, MazeLaw, draw_mazes
+from hvin_jax.tasks.labelling import label_maps, split_mazes
 from hvin_jax.tasks.maze_data import (
     SPLITS,
     UNREACHABLE,
@@ -35,7 +38,7 @@ from hvin_jax.tasks.own_maps import (
     to_png,
     to_text,
 )
-from hvin_jax.tasks.rollouts import path_lengths, path_of
+from hvin_jax.tasks.rollouts import path_costs, path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import label_mazes, shortest_paths
 from hvin_jax.tasks.symmetries import Symmetries, symmetries
 
@@ -57,6 +60,8 @@ __all__ = [
     "Scores",
     "Symmetries",
     "action_sets",
+    "cheapest_paths",
+    "conv_mdp",
     "draw_mazes",
     "evaluate",
     "farthest_start",
@@ -65,17 +70,21 @@ __all__ = [
     "from_text",
     "get_mechanism",
     "goal_maps",
+    "label_maps",
     "label_mazes",
     "load_mazes",
     "make_mazes",
     "one_start",
+    "path_costs",
     "path_lengths",
     "path_of",
     "read_map",
     "save_mazes",
     "shortest_paths",
+    "split_mazes",
     "start_states",
     "symmetries",
+    "tabular_mdp",
     "to_png",
     "to_text",
     "transition_table",

@@ -102,7 +102,7 @@ def new_figure(
     if lines:
         figure.suptitle(lines, color=INK, fontsize=13)
     if note:
-        figure.supxlabel(_wrapped(note, 1.5 * width), color=INK, fontsize=8)
+        figure.supxlabel(_wrapped(note, 1.5 * width), color=INK, fontsize=8, x=0.01, ha="left")
     return figure
 
 

@@ -65,6 +65,35 @@ def states_of(state: Any, maze: np.ndarray, *, mechanism: Mechanism, name: str) 
     return np.array([(row, column, o) for o in orientation or range(len(names))])
 
 
+def are_several(goal: Any) -> bool:
+    """Whether it is a sequence of states, not one."""
+    entries = _entries(goal)
+    return bool(entries) and all(_entries(entry) is not None for entry in entries or ())
+
+
+def states_as_written(goal: np.ndarray) -> list[int] | list[list[int]]:
+    """A goal of `MazeData`, `[3]` or `[K, 3]`, as `plan` takes it: any orientation is left out."""
+    goals = goal.reshape(-1, 3).tolist()
+    written = [state if state[2] >= 0 else state[:2] for state in goals]
+    return written if goal.ndim == 2 else written[0]
+
+
+def as_costs(cost: Any, maps: np.ndarray) -> np.ndarray:
+    """Costs of maps `[H, W]` or `[n, H, W]` as float32, after checking them; 1 at walls."""
+    array = np.asarray(cost)
+    if array.dtype.kind not in "iuf" or array.shape != maps.shape:
+        raise ValueError(
+            f"the cost is {array.dtype} {array.shape}, expected numbers of the map's shape "
+            f"{maps.shape}"
+        )
+    if (wrong := (maps != 0) & ~((array > 0) & np.isfinite(array))).any():
+        place = tuple(np.argwhere(wrong)[0].tolist())
+        raise ValueError(
+            f"the cost of the free cell {place} is {array[place]:g}, expected a number above 0"
+        )
+    return np.where(maps != 0, array, 1).astype(np.float32)
+
+
 def _entries(state: Any) -> list[Any] | None:
     """The entries of something like a tuple; None if it is nothing like it."""
     if isinstance(state, str | bytes | dict | set):

@@ -21,13 +21,14 @@ import numpy as np
 
 from hvin_jax._memory import check_memory
 from hvin_jax.tasks.generation import Law, draw_mazes
-from hvin_jax.tasks.maze_data import ARRAYS, MazeData, MazeSplits
+from hvin_jax.tasks.maze_data import MazeData, MazeSplits, concatenate
 from hvin_jax.tasks.mechanisms import Mechanism
 from hvin_jax.tasks.shortest_paths import label_mazes
 
 # Mazes in a chunk; fewer only if fewer are asked for. Part of what a seed means: another number
 # gives other mazes.
 CHUNK = 512
+MOST_GOALS = 100
 # Bytes that a process takes for itself.
 _PER_WORKER = 50e6
 # Maps are taken to be exhausted when, of so many draws, less than one in a hundred is new and fifty
@@ -43,6 +44,9 @@ def make_mazes(
     valid: int,
     test: int,
     seed: int,
+    costs: tuple[float, float] | None = None,
+    goals: int = 1,
+    any_orientation: bool = False,
     workers: int = 1,
     progress: Callable[[int], object] | None = None,
 ) -> MazeSplits:
@@ -55,6 +59,10 @@ def make_mazes(
       valid: number of validation mazes.
       test: number of test mazes.
       seed: 0 or greater; the same seed gives the same arrays.
+      costs: what entering a cell costs, drawn uniformly between these two for each cell; None: all
+        actions cost the same.
+      goals: how many goals a maze has, any of which counts; drawn from the free cells.
+      any_orientation: whether it does not matter how the agent faces at a goal.
       workers: number of processes. With more than one, a script that calls this needs the usual
         `if __name__ == "__main__":`.
       progress: is called with the number of new mazes whenever some are ready.
@@ -63,14 +71,30 @@ def make_mazes(
       The mazes of the three splits.
     """
     counts = {"train": train, "valid": valid, "test": test}
-    check_request(law=law, mechanism=mechanism, counts=counts, seed=seed, workers=workers)
+    check_request(
+        law=law,
+        mechanism=mechanism,
+        counts=counts,
+        seed=seed,
+        costs=costs,
+        goals=goals,
+        workers=workers,
+    )
     total = sum(counts.values())
     size = min(CHUNK, 64 * -(-total // 64))
-    make = functools.partial(make_chunk, size=size, seed=seed, law=law, mechanism=mechanism)
+    make = functools.partial(
+        make_chunk,
+        size=size,
+        seed=seed,
+        law=law,
+        mechanism=mechanism,
+        costs=costs,
+        goals=goals,
+        any_orientation=any_orientation,
+    )
     with contextlib.closing(_in_order(make, workers=min(workers, -(-total // size)))) as chunks:
         distinct = list(_distinct(chunks, total=total, law=law, progress=progress))
-    arrays = {name: np.concatenate([getattr(part, name) for part in distinct]) for name in ARRAYS}
-    whole = MazeData(mechanism=mechanism, **arrays)
+    whole = concatenate(distinct)
     order = np.split(_stream(seed, 0).permutation(total), [train, train + valid])
     return MazeSplits(
         train=whole[order[0]],
@@ -82,7 +106,14 @@ def make_mazes(
 
 
 def check_request(
-    *, law: Law, mechanism: Mechanism, counts: Mapping[str, int], seed: int, workers: int = 1
+    *,
+    law: Law,
+    mechanism: Mechanism,
+    counts: Mapping[str, int],
+    seed: int,
+    costs: tuple[float, float] | None = None,
+    goals: int = 1,
+    workers: int = 1,
 ) -> None:
     """Raises if there can't be such a data set, before anything is begun.
 
@@ -91,8 +122,14 @@ def check_request(
       mechanism: how the agent moves.
       counts: number of mazes in each split.
       seed: 0 or greater.
+      costs: the lowest and the highest of a cell.
+      goals: number of goals of a maze.
       workers: number of processes.
     """
+    if costs is not None and not 0 < costs[0] <= costs[1] < np.inf:
+        raise ValueError(f"costs are from {costs[0]} to {costs[1]}, expected 0 < lowest <= highest")
+    if not 1 <= goals <= MOST_GOALS:
+        raise ValueError(f"goals is {goals}, expected 1 to {MOST_GOALS}")
     for name, value in {**counts, "seed": seed}.items():
         if value < 0:
             raise ValueError(f"{name} is {value}, expected 0 or more")
@@ -104,7 +141,8 @@ def check_request(
     if total == 0:
         raise ValueError("no mazes were asked for: train, valid and test are all 0")
     cells = law.size[0] * law.size[1]
-    per_maze = (1 + 4 * mechanism.num_orientations) * cells  # see `MazeData`
+    per_state = 3 + mechanism.set_dtype.itemsize + (0 if costs is None else 4)  # see `MazeData`
+    per_maze = (1 + (0 if costs is None else 4) + per_state * mechanism.num_orientations) * cells
     # All mazes, twice when they are dealt to the splits; at least a chunk, and tables for carving.
     needed = max(2 * total, 64) * per_maze + 100 * cells
     what = f"{total:,} mazes of {law.size[0]}×{law.size[1]}"
@@ -112,11 +150,49 @@ def check_request(
     check_memory(_PER_WORKER * min(workers, total), f"{what} and {workers:,} workers")
 
 
-def make_chunk(number: int, *, size: int, seed: int, law: Law, mechanism: Mechanism) -> MazeData:
+def make_chunk(
+    number: int,
+    *,
+    size: int,
+    seed: int,
+    law: Law,
+    mechanism: Mechanism,
+    costs: tuple[float, float] | None = None,
+    goals: int = 1,
+    any_orientation: bool = False,
+) -> MazeData:
     """Chunk `number` = 0, 1, … of a seed: `size` labelled mazes, duplicates included."""
     rng = _stream(seed, number + 1)
     maze, goal = draw_mazes(size, law=law, num_orientations=mechanism.num_orientations, rng=rng)
-    return label_mazes(maze, goal, rng, mechanism=mechanism)
+    if goals > 1:
+        more = draw_goals(maze, rng, count=goals - 1, mechanism=mechanism)
+        goal = np.concatenate([goal[:, None], more], axis=1)
+    if any_orientation:
+        goal[..., 2] = -1
+    cost = None if costs is None else rng.uniform(*costs, maze.shape).astype(np.float32)
+    return label_mazes(maze, goal, rng, mechanism=mechanism, cost=cost)
+
+
+def draw_goals(
+    maze: np.ndarray, rng: np.random.Generator, *, count: int, mechanism: Mechanism
+) -> np.ndarray:
+    """Free cells with an orientation, all equally likely: int32 `[n, count, 3]`.
+
+    Args:
+      maze: `[n, H, W]`, 1 = free, each with a free cell.
+      rng: consumed.
+      count: for each maze; one may be drawn twice.
+      mechanism: how the agent moves.
+    """
+    flat = maze.reshape(len(maze), -1) != 0
+    free = flat.sum(axis=1)
+    if not free.all():
+        raise ValueError(f"map {int(free.argmin())} has no free cell for a goal")
+    rank = np.floor(rng.random((len(maze), count)) * free[:, None]).astype(np.int64)
+    place = np.argsort(~flat, axis=1, kind="stable")  # free cells first
+    cell = np.take_along_axis(place, rank, axis=1)
+    orientation = rng.integers(0, mechanism.num_orientations, cell.shape)
+    return np.stack([*np.divmod(cell, maze.shape[2]), orientation], axis=-1).astype(np.int32)
 
 
 def _stream(seed: int, number: int) -> np.random.Generator:

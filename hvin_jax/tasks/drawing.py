@@ -7,6 +7,7 @@ writes it. No display is needed and no global state of matplotlib stays changed.
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +23,19 @@ with needs("drawing", "matplotlib", extra="draw"):
     from matplotlib import colormaps, rc_context
     from matplotlib.axes import Axes
     from matplotlib.collections import PolyCollection
-    from matplotlib.colors import ListedColormap
+    from matplotlib.colors import Colormap, ListedColormap, to_hex
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.patches import Patch
 
 State = Sequence[int]  # (row, column) or (row, column, orientation)
 
-_WALL, _FREE, _INK = "#2b3440", "#faf8f3", _panels.INK
-_START, _GOAL = "#12a37a", "#e0243f"
-_PATH_COLOURS, _VALUE_COLOURS = colormaps["plasma"], colormaps["viridis"]
+WALL, FREE, _INK = "#2b3440", "#faf8f3", _panels.INK
+START, GOAL = "#12a37a", "#e0243f"
+PATH_COLOURS, VALUE_COLOURS = colormaps["plasma"], colormaps["viridis"]
+SHARE_COLOURS = colormaps["magma"]
+_COST_COLOURS = colormaps["YlOrBr"]  # of which the lighter half is used
+MOST_WITH_ARROWS = 30  # cells a side
 _NAMES = {"N": "facing north", "E": "facing east", "W": "facing west", "S": "facing south"}
 
 
@@ -39,8 +45,10 @@ def draw_maze(
     *,
     mechanism: Mechanism | None = None,
     start: State | None = None,
-    goal: State | None = None,
+    goal: State | np.ndarray | None = None,
     path: np.ndarray | None = None,
+    best_path: np.ndarray | None = None,
+    cost: np.ndarray | None = None,
 ) -> None:
     """Draws walls, a path that gets brighter on its way, and start and goal.
 
@@ -50,28 +58,39 @@ def draw_maze(
       mechanism: if it has orientations that are directions, start and goal point where the agent
         faces; else they are a disc and a star.
       start: (row, column) or (row, column, orientation), green.
-      goal: the same, red.
+      goal: the same, red; or several, `[K, 2 or 3]`. An orientation of -1 stands for any.
       path: int `[k, 2 or 3]`, the cells or states of a path.
+      best_path: another one, a thin dashed line.
+      cost: `[H, W]`, what it costs to enter each cell: the more, the darker the ground.
     """
-    axes.imshow(maze != 0, cmap=ListedColormap([_WALL, _FREE]), vmin=0, vmax=1)
+    axes.imshow(maze != 0, cmap=ListedColormap([WALL, FREE]), vmin=0, vmax=1)
+    if cost is not None:
+        shown = np.ma.masked_where(maze == 0, cost)
+        low, high = limits_of(cost, maze)
+        axes.imshow(shown, cmap=_COST_COLOURS, vmin=low, vmax=high + (high - low), zorder=1)
     _finish(axes, maze.shape)
     if path is not None:
         points = path[:, 1::-1].astype(float)  # x, y
         moves = (np.diff(points, axis=0) != 0).any(axis=1)
         ends = list(zip(points[:-1][moves], points[1:][moves], strict=True))
         outlines = [_shapes.segment(first, last, width=0.26) for first, last in ends]
-        colours = _PATH_COLOURS(np.linspace(0.05, 0.82, max(len(ends), 1)))
+        colours = PATH_COLOURS(np.linspace(0.05, 0.82, max(len(ends), 1)))
         axes.add_collection(PolyCollection(outlines, facecolors=colours, linewidths=0, zorder=2))
+    if best_path is not None:
+        axes.plot(*best_path[:, 1::-1].T, color=_INK, linewidth=1, linestyle=(0, (3, 2)), zorder=3)
     if start is not None:
-        _mark(axes, start, mechanism, colour=_START, otherwise=_shapes.disc(0.36))
-    if goal is not None:
-        _mark(axes, goal, mechanism, colour=_GOAL, otherwise=_shapes.star(0.52))
+        _mark(axes, start, mechanism, colour=START, otherwise=_shapes.disc(0.36))
+    for one in [] if goal is None else np.reshape(goal, (-1, np.shape(goal)[-1])).tolist():
+        _mark(axes, one, mechanism, colour=GOAL, otherwise=_shapes.star(0.52))
 
 
 def draw_policy(
     axes: Axes, policy: np.ndarray, maze: np.ndarray, *, mechanism: Mechanism, orientation: int = 0
 ) -> None:
     """Draws an arrow for the action in each free cell: straight for moves, bent for turns.
+
+    On maps with a side of more than 30 cells arrows would be too small to read: there each action
+    has a colour, which lies over values in shades of grey; `policy_legend` says which.
 
     Args:
       axes: where to draw, after `draw_maze` or `draw_values`.
@@ -80,9 +99,15 @@ def draw_policy(
       mechanism: how the agent moves.
       orientation: of which the actions are drawn.
     """
+    if max(maze.shape) > MOST_WITH_ARROWS:
+        shown = np.ma.masked_where(maze == 0, policy[..., orientation])
+        colours = ListedColormap(_action_colours(mechanism))
+        most = mechanism.num_actions - 0.5
+        axes.imshow(shown, cmap=colours, vmin=-0.5, vmax=most, alpha=0.6, zorder=2)
+        return
     outlines = []
     for action in range(mechanism.num_actions):
-        sign = _action_sign(mechanism, orientation, action)
+        sign = action_sign(mechanism, orientation, action)
         row, column = np.nonzero((policy[..., orientation] == action) & (maze != 0))
         outlines += [sign + place for place in np.stack([column, row], axis=1)]
     axes.add_collection(
@@ -92,13 +117,38 @@ def draw_policy(
     )
 
 
+def policy_legend(figure: Figure, mechanism: Mechanism) -> None:
+    """Below a figure, the colours that `draw_policy` gives to actions on large maps."""
+    colours = _action_colours(mechanism)
+    handles = [
+        Patch(color=colour, alpha=0.75, label=name)
+        for name, colour in zip(mechanism.actions, colours, strict=True)
+    ]
+    figure.legend(
+        handles=handles,
+        loc="outside lower right",
+        ncols=min(len(handles), 8),
+        frameon=False,
+        fontsize=8,
+        labelcolor=_INK,
+    )
+
+
+def _action_colours(mechanism: Mechanism) -> list[str]:
+    """Colours that are far apart, one for each action."""
+    # The palette has pairs that are alike, so every other colour comes first.
+    order = [*range(0, 20, 2), *range(1, 20, 2)]
+    return [to_hex(colormaps["tab20"](order[a % 20])) for a in range(mechanism.num_actions)]
+
+
 def draw_values(
     axes: Axes,
     values: np.ndarray,
     maze: np.ndarray,
     *,
     limits: tuple[float, float] | None = None,
-) -> None:
+    colours: Colormap = VALUE_COLOURS,
+) -> AxesImage:
     """Draws a heat map of the free cells; walls stay dark.
 
     Args:
@@ -106,12 +156,17 @@ def draw_values(
       values: `[H, W]`; what is not finite stays blank.
       maze: `[H, W]`, 1 = free, 0 = wall.
       limits: the values of the darkest and the brightest colour; by default the extremes.
+      colours: of low and high values.
+
+    Returns:
+      What a scale of colours can be made for.
     """
     draw_maze(axes, maze)
     shown = np.ma.masked_invalid(np.where(maze != 0, values, np.nan))
-    low, high = limits or _limits(values, maze)
-    axes.imshow(shown, cmap=_VALUE_COLOURS, vmin=low, vmax=high, zorder=1)
+    low, high = limits or limits_of(values, maze)
+    image = axes.imshow(shown, cmap=colours, vmin=low, vmax=high, zorder=1)
     _finish(axes, maze.shape)
+    return image
 
 
 def maze_figure(
@@ -119,15 +174,19 @@ def maze_figure(
     *,
     mechanism: Mechanism,
     start: State | None = None,
-    goal: State | None = None,
+    goal: State | np.ndarray | None = None,
     path: np.ndarray | None = None,
+    best_path: np.ndarray | None = None,
+    cost: np.ndarray | None = None,
     title: str = "",
     caption: str = "",
 ) -> Figure:
     """The maze with the path, see `value_figure`."""
     figure = _panels.new_figure(*_panels.panel(maze.shape, side=5.6), title=title)
     axes = figure.subplots()
-    draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
+    shown: dict[str, Any] = {"start": start, "goal": goal, "cost": cost}
+    shown |= {"path": path, "best_path": best_path}
+    draw_maze(axes, maze, mechanism=mechanism, **shown)
     _title(axes, caption or _caption(path))
     return figure
 
@@ -138,9 +197,11 @@ def value_figure(
     *,
     mechanism: Mechanism,
     start: State | None = None,
-    goal: State | None = None,
+    goal: State | np.ndarray | None = None,
     path: np.ndarray | None = None,
+    best_path: np.ndarray | None = None,
     policy: np.ndarray | None = None,
+    cost: np.ndarray | None = None,
     title: str = "",
     caption: str = "",
     value_name: str = "value",
@@ -155,7 +216,9 @@ def value_figure(
       start: (row, column, orientation).
       goal: (row, column, orientation).
       path: int `[k, 3]`, states.
+      best_path: another one, see `draw_maze`.
       policy: int `[H, W, O]`; if given, its actions are drawn over the values.
+      cost: `[H, W]`, what it costs to enter each cell, see `draw_maze`.
       title: of the figure.
       caption: of the maze; by default it tells the length of the path.
       value_name: what the scale of colours is called.
@@ -175,22 +238,29 @@ def value_figure(
         ratios = [places.large.width] + places.columns * [places.small.width]
         grid = figure.add_gridspec(places.rows, 1 + places.columns, width_ratios=ratios)
         axes, first_row, first_column = figure.add_subplot(grid[:, 0]), 0, 1
-    draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
+    shown: dict[str, Any] = {"start": start, "goal": goal, "cost": cost}
+    shown |= {"path": path, "best_path": best_path}
+    draw_maze(axes, maze, mechanism=mechanism, **shown)
     _title(axes, caption or _caption(path))
-    limits = _limits(values, maze[..., None])
+    limits = limits_of(values, maze[..., None])
+    by_colour = policy is not None and max(maze.shape) > MOST_WITH_ARROWS
+    colours = colormaps["gray"] if by_colour else VALUE_COLOURS
     value_axes = []
     for orientation, name in enumerate(mechanism.orientations):
         row, column = divmod(orientation, places.columns)
         axes = figure.add_subplot(grid[first_row + row, first_column + column])
-        draw_values(axes, values[..., orientation], maze, limits=limits)
+        image = draw_values(axes, values[..., orientation], maze, limits=limits, colours=colours)
         _title(axes, _NAMES.get(name, f"{value_name}s"))
         if policy is not None:
             draw_policy(axes, policy, maze, mechanism=mechanism, orientation=orientation)
-        if goal is not None and (len(goal) == 2 or goal[2] == orientation):
-            _mark(axes, goal, mechanism, colour=_GOAL, otherwise=_shapes.star(0.52))
+        for one in [] if goal is None else np.reshape(goal, (-1, np.shape(goal)[-1])).tolist():
+            if len(one) == 2 or one[2] in (-1, orientation):
+                _mark(axes, one, mechanism, colour=GOAL, otherwise=_shapes.star(0.52))
         value_axes.append(axes)
+    if by_colour:
+        policy_legend(figure, mechanism)
     shape = {"shrink": 0.6, "aspect": 45} if places.below else {"aspect": 30}
-    bar = figure.colorbar(axes.images[-1], ax=value_axes, location=where, pad=0.02, **shape)
+    bar = figure.colorbar(image, ax=value_axes, location=where, pad=0.02, **shape)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8, labelcolor=_INK)
     bar.set_label(value_name, color=_INK, fontsize=9)
@@ -222,18 +292,27 @@ def mazes_figure(
         axes.set_axis_off()
     for index, axes in enumerate(all_axes[: len(data)]):
         start = farthest_start(data.spl[index])
-        goal = tuple(data.goal[index].tolist())
-        maze, mechanism = data.maze[index], data.mechanism
-        actions = data.label[index] if policy is None else policy[index]
+        goal, mechanism = data.goal[index], data.mechanism
+        height, width = data.size if data.extent is None else data.extent[index]
+        corner = (slice(height), slice(width))  # all there is of the map
+        maze = data.maze[index][corner]
+        cost = None if data.cost is None else data.cost[index][corner]
+        actions = (data.label if policy is None else policy)[index][corner]
         path = path_of(actions, maze, start, goal, mechanism=mechanism)
-        draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path)
-        shortest = f"shortest path {data.spl[index][start]}"
-        if policy is None:
-            _title(axes, shortest)
-        else:
-            arrived = tuple(path[-1].tolist()) == goal
-            _title(axes, f"{f'{len(path) - 1} actions' if arrived else 'lost'}, {shortest}")
+        draw_maze(axes, maze, mechanism=mechanism, start=start, goal=goal, path=path, cost=cost)
+        _title(axes, _outcome(data, index, path, is_best=policy is None))
     return figure
+
+
+def _outcome(data: MazeData, index: int, path: np.ndarray, *, is_best: bool) -> str:
+    """How a path compares with the best, in a few words."""
+    start, end = tuple(path[0]), tuple(path[-1])
+    if data.cost is None or data.distance is None:
+        best, found = f"shortest path {data.spl[index][start]}", f"{len(path) - 1} actions"
+    else:
+        best = f"cheapest path {data.distance[index][start]:.4g}"
+        found = f"cost {data.cost[index][tuple(path[1:, :2].T)].sum():.4g}"
+    return best if is_best else f"{found if data.spl[index][end] == 0 else 'lost'}, {best}"
 
 
 def families_figure(maps: Mapping[str, np.ndarray], *, columns: int = 2) -> Figure:
@@ -281,13 +360,22 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
         figure.savefig(file, format=kind, dpi=dpi, facecolor="white", metadata=undated)
 
 
-def _action_sign(mechanism: Mechanism, orientation: int, action: int) -> np.ndarray:
+def action_sign(mechanism: Mechanism, orientation: int, action: int) -> np.ndarray:
+    """The outline of an action's arrow."""
     rows, columns, new = mechanism.moves[orientation][action]
     if rows or columns:
         return _shapes.turned(_shapes.arrow(0.72), (rows, columns))
     faced, facing = (COMPASS.get(mechanism.orientations[o], (-1, 0)) for o in (orientation, new))
-    clockwise = facing == (faced[1], -faced[0])
+    clockwise = faced[1] * facing[0] > faced[0] * facing[1]
     return _shapes.turned(_shapes.bent_arrow(0.56, clockwise=clockwise), faced)
+
+
+def mark_outline(state: State, mechanism: Mechanism | None, otherwise: np.ndarray) -> np.ndarray:
+    """A pointer in the direction that a state faces, or something else if it faces none."""
+    if len(state) == 3 and state[2] >= 0 and mechanism is not None:
+        towards = COMPASS.get(mechanism.orientations[int(state[2])])
+        return _shapes.turned(_shapes.pointer(0.46), towards) if towards else otherwise
+    return otherwise
 
 
 def _mark(
@@ -298,10 +386,7 @@ def _mark(
     colour: str,
     otherwise: np.ndarray,
 ) -> None:
-    outline = otherwise
-    if len(state) == 3 and mechanism is not None:
-        towards = COMPASS.get(mechanism.orientations[state[2]])
-        outline = _shapes.turned(_shapes.pointer(0.46), towards) if towards else otherwise
+    outline = mark_outline(state, mechanism, otherwise)
     axes.add_collection(
         PolyCollection(
             [outline + np.array([state[1], state[0]])],
@@ -324,9 +409,10 @@ def _title(axes: Axes, text: str) -> None:
 def _finish(axes: Axes, shape: tuple[int, ...]) -> None:
     axes.set(xticks=[], yticks=[], xlim=(-0.5, shape[1] - 0.5), ylim=(shape[0] - 0.5, -0.5))
     for spine in axes.spines.values():  # so that a map without walls at its edge ends somewhere
-        spine.set(color=_WALL, linewidth=0.8)
+        spine.set(color=WALL, linewidth=0.8)
 
 
-def _limits(values: np.ndarray, maze: np.ndarray) -> tuple[float, float]:
+def limits_of(values: np.ndarray, maze: np.ndarray) -> tuple[float, float]:
+    """The extremes of finite values at free cells."""
     finite = values[np.isfinite(values) & np.broadcast_to(maze != 0, values.shape)]
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)

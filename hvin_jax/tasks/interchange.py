@@ -33,6 +33,8 @@ def save(path: str | os.PathLike[str], mazes: MazeSplits) -> None:
       path: where to.
       mazes: the data set.
     """
+    if any(getattr(mazes, split).cost is not None for split in SPLITS):
+        raise ValueError("the interchange format has no costs: use the compact one")
     arrays: dict[str, np.ndarray | ArraySource] = {}
     for split in SPLITS:
         data: MazeData = getattr(mazes, split)
@@ -124,6 +126,12 @@ def _read(reader: NpzReader, names: list[str]) -> list[np.ndarray]:
             if not ((array[block] == 0) | (array[block] == 1)).all():
                 raise reader.fail(name, "has values other than 0 and 1")
     return arrays
+
+
+def guess_mechanism(reader: NpzReader) -> Mechanism:
+    """The known mechanism with as many actions and orientations as a file has."""
+    shape, _ = reader.header("arr_2")
+    return _guess(reader, "arr_2", (*shape, 0, 0, 0))
 
 
 def _guess(reader: NpzReader, name: str, shape: tuple[int, ...]) -> Mechanism:

@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from hvin_jax.tasks.cheapest_paths import TOLERANCE
 from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
-from hvin_jax.tasks.rollouts import path_lengths
+from hvin_jax.tasks.rollouts import path_costs, path_lengths
 
 # Ranges (low, high] of the shortest path length for each maze size: the paper's, and those of the
 # DT-VIN paper for four moves.
@@ -54,6 +55,8 @@ class Scores:
       percent_success_sum: the sum over mazes of the baseline's %Suc.
       states: number of states, wall cells included.
       errors: at how many of them the policy's action is not the label.
+      ratio_sum: the sum over successes of what the path costs relative to the cheapest one (where
+        mazes have no costs, of their lengths).
     """
 
     starts: np.ndarray
@@ -64,6 +67,7 @@ class Scores:
     percent_success_sum: float
     states: int
     errors: int
+    ratio_sum: float = 0.0
 
     @classmethod
     def none(cls) -> "Scores":
@@ -81,6 +85,7 @@ class Scores:
             percent_success_sum=self.percent_success_sum + other.percent_success_sum,
             states=self.states + other.states,
             errors=self.errors + other.errors,
+            ratio_sum=self.ratio_sum + other.ratio_sum,
         )
 
     def in_range(self, low: int, high: int) -> RangeScore:
@@ -108,6 +113,11 @@ class Scores:
     def optimality_rate(self) -> float:
         """OR over all start states."""
         return self.in_range(0, len(self.starts)).optimality_rate
+
+    @property
+    def cost_ratio(self) -> float:
+        """How much more than the cheapest path that of the policy costs, where it arrives."""
+        return _ratio(self.ratio_sum, int(self.successes.sum()))
 
     @property
     def percent_optimal(self) -> float:
@@ -164,7 +174,13 @@ def evaluate(
     length = path_lengths(policy, data.maze, data.goal, mechanism=data.mechanism)
     if step_limit is not None:
         length[length > step_limit] = UNREACHABLE
-    arrives, same_length = length != UNREACHABLE, length == data.spl
+    arrives, best, cost = length != UNREACHABLE, length == data.spl, length
+    if data.cost is not None and data.distance is not None:
+        cost = path_costs(policy, data.maze, data.goal, data.cost, mechanism=data.mechanism)
+        with np.errstate(invalid="ignore"):
+            best = arrives & (cost <= data.distance * (1 + TOLERANCE))
+        best |= ~arrives & (data.spl == UNREACHABLE)
+    least = data.spl if data.distance is None else data.distance
     starts = start_states(data.spl)
     if one_start_seed is not None:
         starts = one_start(starts, seed=one_start_seed)
@@ -176,12 +192,13 @@ def evaluate(
     return Scores(
         starts=np.bincount(spl, minlength=bins),
         successes=np.bincount(spl[arrives[starts]], minlength=bins),
-        optimal=np.bincount(spl[same_length[starts]], minlength=bins),
+        optimal=np.bincount(spl[best[starts]], minlength=bins),
         mazes=len(data),
-        percent_optimal_sum=float(((same_length & free).sum(axis=(1, 2, 3)) / open_states).sum()),
+        percent_optimal_sum=float(((best & free).sum(axis=(1, 2, 3)) / open_states).sum()),
         percent_success_sum=float(((arrives & free).sum(axis=(1, 2, 3)) / open_states).sum()),
         states=policy.size,
         errors=int((policy != data.label).sum()),
+        ratio_sum=float((cost[starts & arrives] / least[starts & arrives]).sum(dtype=np.float64)),
     )
 
 

@@ -4,12 +4,16 @@ Letters used in all of `hvin_jax.tasks`: `n` mazes, `H` rows, `W` columns, `O` o
 actions. A state is (row, column, orientation); flattened, it is the index `(row · W + column) · O +
 orientation` of `S = H · W · O`.
 
-To add a mechanism, add one entry to `MECHANISMS`: everything else in this package reads its tables.
+A mechanism of your own is a `Mechanism` made by hand: everything in this package reads its tables,
+and files of mazes and planners keep it (`to_json`, `from_json`). Those of `MECHANISMS` have a name
+in flags and files, too.
 """
 
 import dataclasses
 import functools
-from typing import Literal
+import json
+import math
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,7 +28,10 @@ COMPASS = {
     "SE": (1, 1),
     "SW": (1, -1),
 }
-MAX_ACTIONS = 8
+# Sets of actions are stored in the bits of an integer.
+MAX_ACTIONS = 32
+# Cells that a move may span.
+MAX_REACH = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,10 +45,15 @@ class Mechanism:
       orientations: a name for each of the `O` orientations.
       actions: a name for each of the `A` actions.
       moves: `[O][A]` triples (rows, columns, new orientation): where an action leads if no wall
-        interferes. At most one cell in each direction.
+        interferes, by at most `MAX_REACH` cells in each direction.
       walls: "trap": a move from a free cell into a wall cell enters it, and no action leaves a wall
         cell. "block": a move whose target is a wall cell changes nothing; a move out of a wall cell
         is not hindered.
+      between: what counts of the cells between the two ends of a move of several cells. "jump":
+        nothing. "stop": the agent goes straight, in steps of the smallest whole numbers (three
+        cells to the east are three steps, a knight's move is one), and stops before the first step
+        that walls or the edge of the map prevent, or in the wall if walls are traps; if that is the
+        first step, nothing changes.
     """
 
     name: str
@@ -49,27 +61,48 @@ class Mechanism:
     actions: tuple[str, ...]
     moves: tuple[tuple[tuple[int, int, int], ...], ...]
     walls: Literal["trap", "block"]
+    between: Literal["jump", "stop"] = "jump"
 
     def __post_init__(self) -> None:
-        shape = (self.num_orientations, self.num_actions, 3)
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"a mechanism's name is {self.name!r}, expected a word")
+        who = f"mechanism {self.name!r}"
+        for field in ("orientations", "actions"):
+            names = getattr(self, field)
+            if isinstance(names, str) or not all(isinstance(x, str) for x in names):
+                raise ValueError(f"{who}: {field} is {names!r}, expected a sequence of names")
+            object.__setattr__(self, field, tuple(names))
+            if len(set(names)) < len(names):
+                raise ValueError(f"{who}: two {field} have one name: {', '.join(names)}")
         if not 1 <= self.num_actions <= MAX_ACTIONS:
             raise ValueError(
-                f"mechanism {self.name!r} has {self.num_actions} actions, but sets of actions are "
-                f"stored in the bits of a byte: 1 to {MAX_ACTIONS} are possible"
+                f"{who} has {self.num_actions} actions, but sets of actions are stored in the bits "
+                f"of an integer: 1 to {MAX_ACTIONS} are possible"
             )
-        if self.table.shape != shape:
+        table = _whole_numbers(self.moves)
+        shape = (self.num_orientations, self.num_actions, 3)
+        if table is None or table.shape != shape:
+            found = "no array of whole numbers" if table is None else f"shape {table.shape}"
             raise ValueError(
-                f"mechanism {self.name!r}: moves have shape {self.table.shape}, expected {shape} "
-                "from the names of orientations and actions"
+                f"{who}: moves have {found}, expected {shape} from the names of orientations and "
+                "actions"
             )
-        if np.abs(self.table[..., :2]).max() > 1:
-            raise ValueError(f"mechanism {self.name!r}: a move spans more than one cell")
-        if not np.isin(self.table[..., 2], range(self.num_orientations)).all():
-            raise ValueError(f"mechanism {self.name!r}: a move leads to an unknown orientation")
-        if self.walls not in ("trap", "block"):
+        if (farthest := np.abs(table[..., :2]).max()) > MAX_REACH:
             raise ValueError(
-                f"mechanism {self.name!r}: walls is {self.walls!r}, expected 'trap' or 'block'"
+                f"{who}: a move spans {farthest} cells, expected at most {MAX_REACH} in each "
+                "direction"
             )
+        if not np.isin(table[..., 2], range(self.num_orientations)).all():
+            raise ValueError(f"{who}: a move leads to an unknown orientation")
+        # Tuples, whatever they were given as: a mechanism is hashed and compared.
+        moves = tuple(tuple(map(tuple, of_actions)) for of_actions in table.tolist())
+        object.__setattr__(self, "moves", moves)
+        for field, options in (("walls", ("trap", "block")), ("between", ("jump", "stop"))):
+            if getattr(self, field) not in options:
+                raise ValueError(
+                    f"{who}: {field} is {getattr(self, field)!r}, expected "
+                    f"{' or '.join(map(repr, options))}"
+                )
 
     @property
     def num_orientations(self) -> int:
@@ -85,6 +118,52 @@ class Mechanism:
     def table(self) -> np.ndarray:
         """`moves` as an int array `[O, A, 3]`."""
         return np.array(self.moves, dtype=np.int8)
+
+    @property
+    def reach(self) -> int:
+        """How many cells the farthest move spans in a direction."""
+        return int(np.abs(self.table[..., :2]).max())
+
+    @property
+    def set_dtype(self) -> np.dtype:
+        """The type of sets of actions, bit `a` of which is action `a`: as small as will do."""
+        bits = next(bits for bits in (8, 16, 32) if self.num_actions <= bits)
+        return np.dtype(f"uint{bits}")
+
+    def steps_of(self, orientation: int, action: int) -> list[tuple[int, int]]:
+        """The (rows, columns) of each step of a move; of one that stays in its cell, none."""
+        rows, columns, _ = self.moves[orientation][action]
+        count = math.gcd(rows, columns) if self.between == "stop" else int(bool(rows or columns))
+        return [(rows // count, columns // count)] * count if count else []
+
+    def to_json(self) -> Any:
+        """What files keep: the name of one of `MECHANISMS`, or all there is to know."""
+        return self.name if MECHANISMS.get(self.name) == self else dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Mechanism":
+        """The mechanism that `to_json` was called on; anything else is an error in one sentence."""
+        if isinstance(content, str):
+            return get_mechanism(content)
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(content, dict) or not set(content) <= names:
+            raise ValueError(
+                f"the mechanism is {json.dumps(content)[:80]}, expected a name or an object with "
+                f"{', '.join(sorted(names))}"
+            )
+        try:
+            return cls(**content)
+        except TypeError as error:
+            raise ValueError(f"the mechanism lacks something: {error}") from error
+
+
+def _whole_numbers(moves: Any) -> np.ndarray | None:
+    """An array of whole numbers; None for what is none."""
+    try:
+        table = np.array(moves)
+    except ValueError:  # rows of different length
+        return None
+    return table if np.issubdtype(table.dtype, np.integer) else None
 
 
 def _compass_moves(actions: tuple[str, ...]) -> tuple[tuple[tuple[int, int, int], ...], ...]:
@@ -166,12 +245,39 @@ def step(
     Returns:
       int64 `[n, k]`: flat states.
     """
+    if mechanism.between == "stop" and mechanism.reach > 1:
+        return _glide(maze, state, action, mechanism)
     n, height, width = maze.shape
     table = open_map_successors(mechanism, height, width)
     target = table.ravel()[state * mechanism.num_actions + action]
     deciding = state if mechanism.walls == "trap" else target
     cell = np.arange(n)[:, None] * (height * width) + deciding // mechanism.num_orientations
     return np.where(maze.ravel()[cell] != 0, target, state)
+
+
+def _glide(
+    maze: np.ndarray, state: np.ndarray, action: np.ndarray, mechanism: Mechanism
+) -> np.ndarray:
+    """`step` of agents that stop on their way."""
+    n, height, width = maze.shape
+    cell, orientation = np.divmod(np.broadcast_to(state, action.shape), mechanism.num_orientations)
+    row, column = np.divmod(cell, width)
+    move = mechanism.table.astype(np.int64)[orientation, action]
+    count = np.gcd(move[..., 0], move[..., 1])
+    unit = move[..., :2] // np.maximum(count, 1)[..., None]
+    index, traps = np.arange(n)[:, None], mechanism.walls == "trap"
+    going = maze[index, row, column] != 0 if traps else np.ones(action.shape, bool)
+    changed = going & (count == 0)
+    for done in range(mechanism.reach):
+        new_row, new_column = row + unit[..., 0], column + unit[..., 1]
+        inside = (new_row >= 0) & (new_row < height) & (new_column >= 0) & (new_column < width)
+        free = maze[index, new_row.clip(0, height - 1), new_column.clip(0, width - 1)] != 0
+        enters = going & (count > done) & inside & (free | traps)
+        row, column = np.where(enters, new_row, row), np.where(enters, new_column, column)
+        changed |= enters
+        going = enters & free
+    facing = np.where(changed, move[..., 2], orientation)
+    return (row * width + column) * mechanism.num_orientations + facing
 
 
 def transition_table(maze: np.ndarray, *, mechanism: Mechanism) -> np.ndarray:

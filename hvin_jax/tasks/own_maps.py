@@ -1,6 +1,7 @@
 """Maps of your own: from a text drawing, a 0/1 array or a black-and-white PNG, and back.
 
-A drawing has one character per cell: `#` wall, `.` free, `S` start, `G` goal, both free.
+A drawing has one character per cell: `#` wall, `.` free, `S` start, `G` goal, both free. There may
+be several goals. Digits are free cells that cost so much to enter, 1 to 9; all others cost 1.
 
     #######
     #S..#.#
@@ -13,6 +14,7 @@ import dataclasses
 import math
 import os
 import pathlib
+import re
 import warnings
 
 import numpy as np
@@ -24,6 +26,7 @@ from hvin_jax.tasks._npz import npy_header
 Cell = tuple[int, int]
 # A map of 4096×4096: planning on it takes tens of gigabytes.
 MOST_CELLS = 2**24
+_CELLS = "#.123456789"
 _DARK, _LIGHT = 64, 191  # grey levels up to here are black, from here on white
 
 
@@ -34,12 +37,16 @@ class OwnMap:
     Attributes:
       maze: uint8 `[H, W]`, 1 = free, 0 = wall.
       start: (row, column) or None.
-      goal: (row, column) or None.
+      goal: (row, column) or None; of several, the first.
+      cost: float32 `[H, W]`, what it costs to enter each cell; None: everywhere the same.
+      goals: (row, column) of all goals.
     """
 
     maze: np.ndarray
     start: Cell | None = None
     goal: Cell | None = None
+    cost: np.ndarray | None = None
+    goals: tuple[Cell, ...] = ()
 
     def __post_init__(self) -> None:
         if self.maze.dtype.kind not in "biuf":
@@ -49,7 +56,9 @@ class OwnMap:
         if not ((self.maze == 0) | (self.maze == 1)).all():
             raise ValueError("the map has values other than 0 (wall) and 1 (free)")
         height, width = self.maze.shape
-        for name, cell in (("start", self.start), ("goal", self.goal)):
+        if self.goal is not None and not self.goals:
+            object.__setattr__(self, "goals", (self.goal,))
+        for name, cell in (("start", self.start), *(("goal", x) for x in self.goals)):
             if cell is None:
                 continue
             row, column = cell
@@ -72,32 +81,36 @@ def from_text(text: str) -> OwnMap:
     lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
     if not any(lines):
         raise ValueError("the drawing of the map is empty")
-    marks: dict[str, Cell] = {}
+    marks: dict[str, list[Cell]] = {"S": [], "G": []}
     for row, line in enumerate(lines):
         if len(line) != len(lines[0]):
             raise ValueError(
                 f"line {row + 1} of the map has {len(line)} cells, the first has {len(lines[0])}: "
                 "all must be equally long"
             )
-        for character in sorted(set(line) - set("#."), key=line.index):
-            column = line.index(character)
-            where = f"in line {row + 1}, column {{}} of the map"
-            if character not in "SG":
+        for character in sorted(set(line) - set(_CELLS), key=line.index):
+            columns = [place.start() for place in re.finditer(re.escape(character), line)]
+            where = f"in line {row + 1}, column {columns[-1] + 1} of the map"
+            if character not in marks:
                 raise ValueError(
-                    f"unknown character {character!r} {where.format(column + 1)}: expected # "
-                    "(wall), . (free), S (start) or G (goal)"
+                    f"unknown character {character!r} {where}: expected # (wall), . (free), S "
+                    "(start), G (goal) or what entering the cell costs, 1 to 9"
                 )
-            if character in marks or line.count(character) > 1:
-                column = column if character in marks else line.index(character, column + 1)
-                raise ValueError(
-                    f"a second {character} {where.format(column + 1)}: there can be only one"
-                )
-            marks[character] = (row, column)
+            marks[character] += [(row, column) for column in columns]
+            if len(marks["S"]) > 1:
+                raise ValueError(f"a second S {where}: there can be only one")
     maze = np.array([[character != "#" for character in line] for line in lines], dtype=np.uint8)
-    return OwnMap(maze, marks.get("S"), marks.get("G"))
+    cost = None
+    if any(set(line) & set("123456789") for line in lines):
+        digits = [[int(x) if x.isdigit() else 1 for x in line] for line in lines]
+        cost = np.array(digits, np.float32)
+    start, goal = (cells[0] if cells else None for cells in marks.values())
+    return OwnMap(maze, start, goal, cost, tuple(marks["G"]))
 
 
-def _read_array(path: str | os.PathLike[str]) -> np.ndarray:
+def read_array(path: str | os.PathLike[str]) -> np.ndarray:
+    """The array of a `.npy` file, with no more numbers than a map may have cells."""
+    check_file(path)
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         try:
@@ -126,9 +139,12 @@ def to_text(own_map: OwnMap, *, path: np.ndarray | None = None) -> str:
       Lines of characters, each with a line end.
     """
     picture = np.where(own_map.maze != 0, ".", "#")
+    if own_map.cost is not None and np.isin(own_map.cost[own_map.maze != 0], range(1, 10)).all():
+        costs = np.char.mod("%d", np.where(own_map.maze != 0, own_map.cost, 1))
+        picture = np.where((own_map.maze != 0) & (costs != "1"), costs, picture)
     if path is not None:
         picture[path[:, 0], path[:, 1]] = "*"
-    for character, cell in (("S", own_map.start), ("G", own_map.goal)):
+    for character, cell in (("S", own_map.start), *(("G", goal) for goal in own_map.goals)):
         if cell is not None:
             picture[cell] = character
     return "".join("".join(row) + "\n" for row in picture)
@@ -221,7 +237,7 @@ def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
             _check_cells(os.path.getsize(path), "the drawing of the map")
             return from_text(pathlib.Path(path).read_text(encoding="utf-8"))
         if kind == ".npy":
-            return from_array(_read_array(path))
+            return from_array(read_array(path))
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{path} is not a text in UTF-8, as a drawing is: {error.reason}"

@@ -8,15 +8,20 @@ its longest shortest path.
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
-from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData, find_fault
-from hvin_jax.tasks.mechanisms import Mechanism, step
+from hvin_jax.tasks._landings import Landing, landings, stays_at_goal, with_border
+from hvin_jax.tasks.cheapest_paths import cheapest_paths
+from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData, find_fault, goal_maps
+from hvin_jax.tasks.mechanisms import Mechanism
 
 # Mazes searched at once. Measured: smaller blocks spend their time in calls, larger ones leave the
 # cache.
 BLOCK = 512
+# Labels of up to so many actions are drawn from a table of all sets.
+_MOST_IN_TABLE = 8
 
 
 def shortest_paths(
@@ -26,18 +31,19 @@ def shortest_paths(
 
     Args:
       maze: `[n, H, W]`, 1 = free, 0 = wall.
-      goal: int `[n, 3]`, (row, column, orientation); free cells.
+      goal: int `[n, 3]` or `[n, K, 3]`, (row, column, orientation); free cells, see
+        `MazeData.goal`.
       mechanism: how the agent moves.
 
     Returns:
       spl: uint16 `[n, H, W, O]`, see `MazeData.spl`.
-      optimal: uint8 `[n, H, W, O]`, bit sets, see `MazeData.optimal`.
+      optimal: `[n, H, W, O]`, bit sets, see `MazeData.optimal`.
     """
     if fault := find_fault(maze, goal, num_orientations=mechanism.num_orientations):
         raise ValueError(" ".join(fault))
     shape = (*maze.shape, mechanism.num_orientations)
     spl = np.empty(shape, dtype=np.uint16)
-    optimal = np.empty(shape, dtype=np.uint8)
+    optimal = np.empty(shape, dtype=mechanism.set_dtype)
     for start in range(0, len(maze), BLOCK):
         block = slice(start, start + BLOCK)
         spl[block], optimal[block] = _search(maze[block], goal[block], mechanism)
@@ -49,21 +55,14 @@ def _search(
 ) -> tuple[np.ndarray, np.ndarray]:
     """`shortest_paths` of one block.
 
-    The bit arrays are `[O, H, W, words]`; the frontier has a border of one empty cell, so that a
-    shifted frontier is a slice.
+    The bit arrays are `[O, H, W, words]`; the frontier has a border of empty cells, so that what
+    an action leads to is a slice.
     """
     n, height, width = maze.shape
     free = _pack(np.moveaxis(maze, 0, -1) != 0)
-    frontier = np.zeros(
-        (mechanism.num_orientations, height + 2, width + 2, free.shape[-1]), dtype=np.uint64
-    )
-    inside = frontier[:, 1:-1, 1:-1]
-    index = np.arange(n)
-    np.bitwise_or.at(
-        inside,
-        (goal[:, 2], goal[:, 0], goal[:, 1], index // 64),
-        np.left_shift(np.uint64(1), (index % 64).astype(np.uint64)),
-    )
+    goals = goal_maps(goal, size=maze.shape[1:], num_orientations=mechanism.num_orientations)
+    frontier = with_border(_pack(np.moveaxis(goals, (3, 0), (0, 3)) != 0), reach := mechanism.reach)
+    inside = frontier[:, reach : reach + height, reach : reach + width]
     # No action leaves a trap. Walls that merely block are found but not searched beyond: `& free`
     # below.
     traps = mechanism.walls == "trap"
@@ -71,14 +70,7 @@ def _search(
     unseen[:] = free if traps else ~np.uint64(0)
     unseen &= ~inside
 
-    # For each orientation, the slices of the frontier that its actions lead to.
-    targets = [
-        [
-            frontier[new, 1 + rows : 1 + rows + height, 1 + columns : 1 + columns + width]
-            for rows, columns, new in of_orientation
-        ]
-        for of_orientation in mechanism.moves
-    ]
+    targets = landings(frontier, free, mechanism)
     chosen = np.zeros((mechanism.num_actions, *unseen.shape), dtype=np.uint64)
     found = np.empty_like(unseen)
     scratch = np.empty_like(free)
@@ -94,11 +86,12 @@ def _search(
         _count(planes, unseen, steps)
         for orientation, of_actions in enumerate(targets):
             new = found[orientation]
-            np.bitwise_or(of_actions[0], of_actions[-1], out=new)
-            for target in of_actions[1:-1]:
+            reached = [_reached(of_action) for of_action in of_actions]
+            np.bitwise_or(reached[0], reached[-1], out=new)
+            for target in reached[1:-1]:
                 np.bitwise_or(new, target, out=new)
             np.bitwise_and(new, unseen[orientation], out=new)
-            for action, target in enumerate(of_actions):
+            for action, target in enumerate(reached):
                 np.bitwise_and(target, new, out=scratch)
                 np.bitwise_or(chosen[action, orientation], scratch, out=chosen[action, orientation])
         np.bitwise_xor(unseen, found, out=unseen)
@@ -111,10 +104,19 @@ def _search(
     never_seen = _from_bits([unseen], n, np.bool_)
     nowhere = never_seen | (maze == 0)[..., None]
     spl[nowhere] = UNREACHABLE
-    optimal = _from_bits(list(chosen), n, np.uint8)
+    optimal = _from_bits(list(chosen), n, mechanism.set_dtype)
     optimal[nowhere if traps else never_seen] = 2**mechanism.num_actions - 1
-    optimal[index, goal[:, 0], goal[:, 1], goal[:, 2]] = _at_goal(maze, goal, spl, mechanism)
+    optimal[goals != 0] = stays_at_goal(maze, goals, spl, mechanism=mechanism)
     return spl, optimal
+
+
+def _reached(of_action: list[Landing]) -> np.ndarray:
+    """The states from which an action leads into the frontier, bits `[H, W, words]`."""
+    (view, mask), *others = of_action
+    reached = view if mask is None else view & mask
+    for view, mask in others:
+        reached = reached | (view & mask)
+    return reached
 
 
 def _count(planes: list[np.ndarray], unseen: np.ndarray, steps: int) -> None:
@@ -131,19 +133,6 @@ def _count(planes: list[np.ndarray], unseen: np.ndarray, steps: int) -> None:
         bit += 1
 
 
-def _at_goal(
-    maze: np.ndarray, goal: np.ndarray, spl: np.ndarray, mechanism: Mechanism
-) -> np.ndarray:
-    """The actions that lead from the goal to the state nearest to it, uint8 `[n]`."""
-    n = len(maze)
-    state = np.ravel_multi_index(tuple(goal.T), spl.shape[1:])[:, None]
-    action = np.arange(mechanism.num_actions)[None].repeat(n, axis=0)
-    following = step(maze, state, action, mechanism=mechanism)
-    length = np.take_along_axis(spl.reshape(n, -1), following, axis=1)
-    nearest = length == length.min(axis=1, keepdims=True)
-    return np.packbits(nearest, axis=1, bitorder="little")[:, 0]
-
-
 def _pack(bits: np.ndarray) -> np.ndarray:
     """Bool `[..., n]` → uint64 `[..., ceil(n / 64)]`, the first maze in the lowest bit."""
     packed = np.packbits(bits, axis=-1, bitorder="little")
@@ -151,7 +140,7 @@ def _pack(bits: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.pad(packed, padding)).view("<u8").astype(np.uint64, copy=False)
 
 
-def _from_bits(planes: list[np.ndarray], n: int, dtype: type) -> np.ndarray:
+def _from_bits(planes: list[np.ndarray], n: int, dtype: Any) -> np.ndarray:
     """Binary digits, each uint64 `[O, H, W, words]`, lowest first → numbers `[n, H, W, O]`."""
     total = np.zeros((*planes[0].shape[:-1], n), dtype=dtype)
     for digit, plane in enumerate(planes):
@@ -168,16 +157,30 @@ def draw_labels(
     """One action out of each set, all with equal probability.
 
     Args:
-      optimal: uint8 `[...]`, bit sets, none empty.
+      optimal: `[...]`, bit sets, none empty.
       rng: where the draws come from; consumed.
       mechanism: how the agent moves.
 
     Returns:
       uint8 `[...]`, indices of actions.
     """
+    if mechanism.num_actions > _MOST_IN_TABLE:
+        return _drawn(optimal, rng, mechanism.num_actions)
     table = _draw_table(mechanism.num_actions)
     draws = rng.integers(0, table.shape[1], size=optimal.shape, dtype=np.uint16)
     return table[optimal, draws]
+
+
+def _drawn(optimal: np.ndarray, rng: np.random.Generator, num_actions: int) -> np.ndarray:
+    """`draw_labels` for more actions than a table of all sets has room for."""
+    rank = np.floor(rng.random(optimal.shape) * np.bitwise_count(optimal)).astype(np.uint8)
+    label = np.zeros(optimal.shape, np.uint8)
+    before = np.zeros(optimal.shape, np.uint8)
+    for action in range(num_actions):
+        member = (optimal >> optimal.dtype.type(action) & optimal.dtype.type(1)).astype(bool)
+        label[member & (before == rank)] = action
+        before += member
+    return label
 
 
 @functools.lru_cache
@@ -195,8 +198,9 @@ def _draw_table(num_actions: int) -> np.ndarray:
 
 
 def wrong_labels(label: np.ndarray, optimal: np.ndarray) -> np.ndarray:
-    """Where a label, uint8 `[...]`, is none of the optimal actions, uint8 bit sets `[...]`."""
-    return (optimal >> label & 1) == 0
+    """Where a label, uint8 `[...]`, is none of the optimal actions, bit sets `[...]`."""
+    bits = 8 * optimal.dtype.itemsize
+    return (label >= bits) | (optimal >> label.clip(0, bits - 1).astype(optimal.dtype) & 1 == 0)
 
 
 def count_states(wrong: np.ndarray) -> str:
@@ -208,21 +212,45 @@ def count_states(wrong: np.ndarray) -> str:
 
 
 def label_mazes(
-    maze: np.ndarray, goal: np.ndarray, rng: np.random.Generator, *, mechanism: Mechanism
+    maze: np.ndarray,
+    goal: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    mechanism: Mechanism,
+    cost: np.ndarray | None = None,
+    extent: np.ndarray | None = None,
 ) -> MazeData:
     """Mazes with their shortest paths and labels.
 
     Args:
       maze: uint8 `[n, H, W]`, 1 = free, 0 = wall.
-      goal: int32 `[n, 3]`, (row, column, orientation); free cells.
+      goal: int32 `[n, 3]` or `[n, K, 3]`, (row, column, orientation); free cells.
       rng: breaks the ties between optimal actions; consumed.
       mechanism: how the agent moves.
+      cost: `[n, H, W]`, what it costs to enter each cell, see `MazeData.cost`; None: all the same.
+      extent: int32 `[n, 2]`, the size of each map, see `MazeData.extent`; None: they fill `maze`.
 
     Returns:
       The labelled mazes.
     """
-    spl, optimal = shortest_paths(maze, goal, mechanism=mechanism)
-    label = draw_labels(optimal, rng, mechanism=mechanism)
+    if fault := find_fault(
+        maze, goal, num_orientations=mechanism.num_orientations, cost=cost, extent=extent
+    ):
+        raise ValueError(" ".join(fault))
+    distance = None
+    if cost is None:
+        spl, optimal = shortest_paths(maze, goal, mechanism=mechanism)
+    else:
+        cost = np.where(maze != 0, cost, np.inf).astype(np.float32)
+        distance, spl, optimal = cheapest_paths(maze, goal, cost, mechanism=mechanism)
     return MazeData(
-        mechanism=mechanism, maze=maze, goal=goal, label=label, optimal=optimal, spl=spl
+        mechanism=mechanism,
+        maze=maze,
+        goal=goal,
+        label=draw_labels(optimal, rng, mechanism=mechanism),
+        optimal=optimal,
+        spl=spl,
+        cost=cost,
+        distance=distance,
+        extent=extent,
     )

@@ -4,7 +4,7 @@ A turned maze is another maze with known answers: states and actions are renamed
 carried along. A square maze stands for eight, any other for four.
 """
 
-import itertools
+import functools
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,13 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hvin_jax.tasks.maze_data import action_sets
+from hvin_jax.planning._symmetries import DIAGONAL, EXCHANGING, renamings
 from hvin_jax.tasks.mechanisms import Mechanism
-
-# Turns and reflections of (row, column), the identity first; the last four exchange the two.
-_SIGNS = list(itertools.product((1, -1), repeat=2))
-_DIAGONAL = [np.diag(signs) for signs in _SIGNS]
-_EXCHANGING = [matrix[::-1] for matrix in _DIAGONAL]
 
 
 class Symmetries(NamedTuple):
@@ -29,14 +24,12 @@ class Symmetries(NamedTuple):
       state: int32 `[G, S]`, which state comes to each place.
       goal: int32 `[G, S, 3]`, where each state comes to: (row, column, orientation).
       action: uint8 `[G, A]`, what each action is called afterwards.
-      actions: uint8 `[G, 2 ** A]`, the same for sets of actions (bit `a` is action `a`).
     """
 
     cell: np.ndarray
     state: np.ndarray
     goal: np.ndarray
     action: np.ndarray
-    actions: np.ndarray
 
     @property
     def order(self) -> int:
@@ -47,8 +40,9 @@ class Symmetries(NamedTuple):
         """Turns and mirrors mazes.
 
         Args:
-          batch: arrays as in `MazeData`: maze `[B, H, W]`, goal `[B, 3]`, and label, optimal and
-            spl `[B, H, W, O]`; others are left as they are.
+          batch: arrays as in `MazeData`: maze, and cost and inside if they are there, `[B, H, W]`,
+            goal `[B, 3]` or `[B, K, 3]`, and label, optimal and spl `[B, H, W, O]`; others are left
+            as they are.
           which: int `[B]`, the symmetry for each maze.
 
         Returns:
@@ -56,7 +50,11 @@ class Symmetries(NamedTuple):
         """
         row, column, orientation = jnp.moveaxis(batch["goal"], -1, 0)
         _, _, width, orientations = batch["spl"].shape
-        goal = (row * width + column) * orientations + orientation
+        goal = (row * width + column) * orientations + jnp.maximum(orientation, 0)
+        of_goal = which.reshape(-1, *(1,) * (goal.ndim - 1))
+        new_goal = jnp.asarray(self.goal)[of_goal, goal]
+        # An orientation of -1 stands for any, and stays so.
+        new_goal = new_goal.at[..., 2].set(jnp.where(orientation < 0, -1, new_goal[..., 2]))
 
         def moved(array: jax.Array, source: np.ndarray) -> jax.Array:
             flat = array.reshape(array.shape[0], -1)
@@ -66,12 +64,19 @@ class Symmetries(NamedTuple):
         def renamed(array: jax.Array, names: np.ndarray) -> jax.Array:
             return jnp.asarray(names)[which[:, None, None, None], moved(array, self.state)]
 
+        def renamed_sets(sets: jax.Array) -> jax.Array:
+            sets, one = moved(sets, self.state), jnp.ones((), sets.dtype)
+            names = jnp.asarray(self.action).astype(sets.dtype)[which][:, None, None, None]
+            bits = [(sets >> one * a & one) << names[..., a] for a in range(names.shape[-1])]
+            return functools.reduce(jnp.bitwise_or, bits)
+
+        of_cells = [name for name in ("maze", "cost", "inside") if name in batch]
         return {
             **batch,
-            "maze": moved(batch["maze"], self.cell),
-            "goal": jnp.asarray(self.goal)[which, goal],
+            **{name: moved(batch[name], self.cell) for name in of_cells},
+            "goal": new_goal,
             "label": renamed(batch["label"], self.action),
-            "optimal": renamed(batch["optimal"], self.actions),
+            "optimal": renamed_sets(batch["optimal"]),
             "spl": moved(batch["spl"], self.state),
         }
 
@@ -87,27 +92,11 @@ def symmetries(mechanism: Mechanism, size: tuple[int, int]) -> Symmetries:
       All turns and reflections of the map for which orientations and actions can be renamed so that
       every move leads to the image of where it led.
     """
-    matrices = _DIAGONAL + (_EXCHANGING if size[0] == size[1] else [])
-    found = []
-    for matrix in matrices:
-        names = _rename(mechanism, matrix)
-        if names is not None:
-            found.append(_tables(matrix, size, *names))
+    matrices = DIAGONAL + (EXCHANGING if size[0] == size[1] else [])
+    found = [
+        _tables(matrix, size, *names) for matrix, *names in renamings(mechanism.moves, matrices)
+    ]
     return Symmetries(*(np.stack(tables) for tables in zip(*found, strict=True)))
-
-
-def _rename(mechanism: Mechanism, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """New names of orientations and actions, `[O]` and `[A]`; None if there are none that fit."""
-    table = mechanism.table.astype(int)
-    for orientations in itertools.permutations(range(mechanism.num_orientations)):
-        names = np.array(orientations)
-        image = np.concatenate([table[..., :2] @ matrix.T, names[table[..., 2:]]], axis=-1)
-        renamed = table[names]
-        # Whether action a does, seen from outside, what action b does after the renaming.
-        fits = (image[:, :, None] == renamed[:, None, :]).all(axis=(0, 3))
-        if (fits.sum(axis=1) == 1).all() and (fits.sum(axis=0) == 1).all():
-            return names, fits.argmax(axis=1)
-    return None
 
 
 def _tables(
@@ -121,11 +110,9 @@ def _tables(
     count = len(new_cell), len(orientations)
     goal = np.empty((*count, 3), np.int32)
     goal[..., :2], goal[..., 2] = image[:, None], orientations
-    sets = action_sets(np.arange(2 ** len(actions), dtype=np.uint8), num_actions=len(actions))
     return Symmetries(
         cell=np.argsort(new_cell).astype(np.int32),
         state=np.argsort(new_state).astype(np.int32),
         goal=goal.reshape(-1, 3),
         action=actions.astype(np.uint8),
-        actions=(sets << actions).sum(axis=1).astype(np.uint8),
     )

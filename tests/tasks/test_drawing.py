@@ -97,7 +97,7 @@ def test_signs_point_where_they_should():
     right, left = (_shapes.bent_arrow(1.0, clockwise=clockwise) for clockwise in (True, False))
     assert right[:, 0].argmax() == left[:, 0].argmin() == 10
     ahead, turn_right, turn_left = (
-        drawing._action_sign(MECHANISMS["diffdrive"], 1, action) for action in range(3)
+        drawing.action_sign(MECHANISMS["diffdrive"], 1, action) for action in range(3)
     )
     # Facing east: ahead is right, a right turn ends below, a left turn above.
     assert ahead[0] == pytest.approx((0.36, 0))

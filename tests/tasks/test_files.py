@@ -140,14 +140,14 @@ def _another_goal(arrays):
     ("change", "message"),
     [
         (lambda a: {"format": np.array("poems")}, "array format is 'poems', expected 'hvin_jax"),
-        (lambda a: {"version": np.array(2)}, "array version is 2, but this hvin_jax reads versi"),
+        (lambda a: {"version": np.array(3)}, "array version is 3, but this hvin_jax reads up to"),
         (
             lambda a: {"version": np.array([1])},
             r"array version has shape \(1,\), expected a single",
         ),
         (
             lambda a: {"mechanism": np.array("hex")},
-            "array mechanism is 'hex', expected one of diff",
+            "array mechanism is no mechanism: unknown mechanism 'hex': expected one of diff",
         ),
         (lambda a: {"seed": np.array(0.5)}, "array seed is 0.5, expected an integer"),
         (lambda a: {"decimation": np.zeros(3)}, "array decimation is not a pair"),

@@ -77,7 +77,6 @@ def test_transparent_is_white(tmp_path):
         ("..\n...", "line 2 of the map has 3 cells, the first has 2"),
         ("..\n.x", "unknown character 'x' in line 2, column 2 of the map: expected # "),
         ("S.\n.S", "a second S in line 2, column 2"),
-        ("GG", "a second G in line 1, column 2"),
     ],
 )
 def test_bad_drawings_are_explained(tmp_path, text, message):
