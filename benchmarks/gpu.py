@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 from absl import app, flags
 from jax.experimental import topologies
-from jax.sharding import SingleDeviceSharding
+from jax.sharding import AbstractDevice, AbstractMesh, SingleDeviceSharding, use_abstract_mesh
 
 from benchmarks.gpu_program import Program, atomics, share_in_buffers
 from benchmarks.harness import ROOT, note
@@ -187,7 +187,10 @@ def measure(name: str, target: str, whole: bool = False) -> Cost:
     topology = topologies.get_topology_desc(
         platform="cuda", target_config=description, topology="1x1x2" if whole else "1x1x1"
     )
-    lowered = (whole_step if whole else loss_and_gradients)(STEPS[name], topology.devices)
+    # Kernels of our own ask what they are compiled for.
+    card = AbstractDevice(f"NVIDIA {target.upper()}", num_cores=None, platform="gpu")
+    with use_abstract_mesh(AbstractMesh((), (), abstract_device=card)):
+        lowered = (whole_step if whole else loss_and_gradients)(STEPS[name], topology.devices)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         compiled = lowered.compile({"xla_dump_to": folder, "xla_dump_emitter_re": "ptx"})

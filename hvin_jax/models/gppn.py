@@ -1,20 +1,18 @@
 """The gated path planning network (Lee et al., 2018), a recurrent baseline."""
 
-import math
-from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import lax
+from jax.tree_util import Partial
 
-from hvin_jax.models._layers import PlannerOutput, observation, uniform_fan_in
+from hvin_jax.models._layers import LayerPolicies, PlannerOutput, observation, uniform_fan_in
+from hvin_jax.models._lstm_steps import State, in_two_products, lstm_steps
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._products import matmul, precision
-from hvin_jax.planning._windows import unwindows
-
-State = tuple[jax.Array, jax.Array]
 
 
 class GPPN(nn.Module):
@@ -27,6 +25,7 @@ class GPPN(nn.Module):
     Attributes:
       num_orientations: `O`, orientations of the agent (1 if it has none).
       num_actions: actions of the task.
+      terrain: whether it knows what cells cost.
       kernel_size: `F`, the side of the gathering kernel, odd.
       hidden: units of the LSTM.
       depth: `N`.
@@ -34,6 +33,7 @@ class GPPN(nn.Module):
 
     num_orientations: int = 4
     num_actions: int = 3
+    terrain: bool = False
     kernel_size: int = 5
     hidden: int = 150
     depth: int = 20
@@ -55,8 +55,13 @@ class GPPN(nn.Module):
         diagnostics: bool = False,
         policies_every: int = 0,
         layers: int | str | None = None,
+        cost: jax.Array | None = None,
+        stops: jax.Array | None = None,
     ) -> PlannerOutput:
-        """Plans on every map of a batch; see `LatentPlanner.__call__`. There is no noise."""
+        """Plans on every map of a batch; see `LatentPlanner.__call__`. There is no noise.
+
+        At `stops` the hidden state stands for the value.
+        """
         del train, example_index, diagnostics
         if layers is not None:
             raise ValueError("GPPN is recurrent and has the depth it was trained with: no layers.")
@@ -65,7 +70,9 @@ class GPPN(nn.Module):
         for name in ("num_orientations", "num_actions", "hidden", "depth"):
             checks.check_at_least(name, getattr(self, name), 1)
         checks.check_odd("kernel_size", self.kernel_size)
-        observed = observation(maze, goal, self.num_orientations, inside)
+        observed = observation(
+            maze, goal, self.num_orientations, inside, terrain=self.terrain, cost=cost
+        )
 
         def bounded(x: jax.Array) -> jax.Array:
             return x if inside is None else jnp.where(inside[..., None], x, 0)
@@ -73,19 +80,29 @@ class GPPN(nn.Module):
         features = bounded(self._conv3x3("features", observed))
         state = (bounded(self._conv3x3("hidden", features)), self._conv3x3("cell", features))
         params = in_two_products(self._lstm_params())
-
-        def step(state: State) -> State:
-            hidden, cell = lstm_step(params, self.kernel_size, state)
-            return bounded(hidden), cell
-
-        hidden, _ = repeat_with_checkpoints(step, state, self.depth - 1)
         policy = self.param(
             "policy",
             uniform_fan_in(self.hidden),
             (self.hidden, self.num_orientations * self.num_actions),
         )
-        shape = (*goal.shape, self.num_actions)
-        return PlannerOutput(logits=matmul(hidden, policy).reshape(shape))
+        if stops is None:
+            hidden, _ = lstm_steps(self.depth - 1, params, state, inside)
+            return PlannerOutput(logits=_read(self.num_actions, policy, hidden))
+
+        def step(_: jax.Array, state: State) -> State:
+            return lstm_steps(1, params, state, inside)
+
+        def stop(carry: tuple[State, jax.Array], end: jax.Array) -> tuple[Any, jax.Array]:
+            state, begin = carry
+            state = lax.fori_loop(begin, end, step, state)
+            return (state, end), state[0]
+
+        # The first layer is the state that there is from the beginning.
+        _, hidden = lax.scan(stop, (state, jnp.ones((), stops.dtype)), stops)
+        read = Partial(partial(_read, self.num_actions), policy)
+        depth = jnp.broadcast_to(stops[-1], maze.shape[:1])
+        looks = LayerPolicies(hidden, stops, read)
+        return PlannerOutput(read(hidden[-1]), layers=looks, depth=depth)
 
     def _conv3x3(self, name: str, x: jax.Array) -> jax.Array:
         init = uniform_fan_in(3 * 3 * x.shape[-1])
@@ -111,57 +128,6 @@ class GPPN(nn.Module):
         }
 
 
-def in_two_products(params: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    """The parameters as `lstm_step` multiplies with them; made once, not in every step.
-
-    Args:
-      params: `gather_kernel` `[U, F·F]` (the weight of the neighbour at each place of the window),
-        `gather_bias` `[]`, `input_kernel` `[4U]`, `recurrent_kernel` `[U, 4U]`, two biases `[4U]`.
-
-    Returns:
-      `give` `[U, F·F]`, `gather_bias` `[]`, `gates` `[U + 2, 4U]`.
-    """
-    # A convolution to one channel: project first, then sum over the window. `unwindows` collects
-    # what each neighbour gives, so the kernel is read backwards.
-    give = params["gather_kernel"][:, ::-1]
-    # All that enters the gates in one product, so that every gradient is a product, too.
-    bias = params["input_bias"] + params["recurrent_bias"]
-    gates = jnp.concatenate([params["recurrent_kernel"], params["input_kernel"][None], bias[None]])
-    return {"give": give, "gather_bias": params["gather_bias"], "gates": gates}
-
-
-def lstm_step(
-    params: dict[str, jax.Array], kernel_size: int, state: tuple[jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    """One step of all cells' LSTMs; the gates come in the order input, forget, cell, output.
-
-    Args:
-      params: see `in_two_products`.
-      kernel_size: `F`.
-      state: hidden and cell state, `[B, H, W, U]` each.
-
-    Returns:
-      The next state.
-    """
-    hidden, cell = state
-    gathered = unwindows(matmul(hidden, params["give"]), kernel_size) + params["gather_bias"]
-    inputs = jnp.concatenate([hidden, gathered, jnp.ones_like(gathered)], axis=-1)
-    gates = matmul(inputs, params["gates"])
-    enter, forget, new, leave = jnp.split(gates, 4, axis=-1)
-    cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
-    return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
-
-
-def repeat_with_checkpoints(step: Callable[[State], State], state: State, times: int) -> State:
-    """Applies `step` `times` times, keeping about 2√times states for the backward pass."""
-    step = jax.checkpoint(step, prevent_cse=False)
-
-    def repeat(state: State, times: int) -> State:
-        return lax.scan(lambda state, _: (step(state), None), state, None, length=times)[0]
-
-    segment = max(1, math.isqrt(times))
-    repeat_segment = jax.checkpoint(partial(repeat, times=segment), prevent_cse=False)
-    state, _ = lax.scan(
-        lambda state, _: (repeat_segment(state), None), state, None, length=times // segment
-    )
-    return repeat(state, times % segment)
+def _read(num_actions: int, policy: jax.Array, hidden: jax.Array) -> jax.Array:
+    """Logits `[B, H, W, O, num_actions]` of hidden states `[B, H, W, U]`."""
+    return matmul(hidden, policy).reshape(*hidden.shape[:3], -1, num_actions)

@@ -59,6 +59,7 @@ class HighwayNetwork(_InBlocks, SharedKernels):
                 block_depth=self.block_depth,
                 alpha=self._alpha(),
                 filter_gate=False,
+                v0=call.first,
                 return_values=call.diagnostics or bool(call.policies_every),
                 return_actions=call.diagnostics,
             ),
@@ -133,6 +134,7 @@ class HighwayBlocks(_InBlocks, LatentPlanner):
                 mdp,
                 num_blocks=self.num_blocks,
                 epsilon=self.epsilon,
+                v0=call.first,
                 example_index=call.example_index,
                 share_exploration=self.share_exploration,
                 return_values=call.diagnostics or bool(call.policies_every),
@@ -145,16 +147,40 @@ class HighwayBlocks(_InBlocks, LatentPlanner):
 
     def advance(self, mdp: Any, call: PlannerCall) -> Callable[[jax.Array, jax.Array], jax.Array]:
         """A block without exploration; beyond the last, its parameters stay."""
+        block = self._block(mdp, call)
+        return lambda value, number: block(value, number).value
+
+    def watched(
+        self, mdp: Any, call: PlannerCall
+    ) -> Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]] | None:
+        """A block with what its filter gate let through, if it has one."""
+        if not self.filter_gate or self.block_depth < 2:
+            return None
+        block = self._block(mdp, call, return_passed=True)
+
+        def watched(value: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
+            output = block(value, number)
+            assert output.passed is not None
+            return output.value, output.passed[0]
+
+        return watched
+
+    def _block(
+        self, mdp: Any, call: PlannerCall, *, return_passed: bool = False
+    ) -> Callable[[jax.Array, jax.Array], PlanOutput]:
+        """One block."""
         parts = self._parts(mdp, call)
 
-        def block(value: jax.Array, number: jax.Array) -> jax.Array:
+        def block(value: jax.Array, number: jax.Array) -> PlanOutput:
             own = jnp.minimum(number, self.num_blocks - 1)
             of_block = {
                 **parts,
                 **{name: parts[name][own] for name in ("alpha", "alpha_tilde")},
                 **{name: _of_block(parts[name], own) for name in ("policy", "depth_gate")},
             }
-            return highway_vi(None, mdp, num_blocks=1, v0=value, **of_block).value
+            return highway_vi(
+                None, mdp, num_blocks=1, v0=value, return_passed=return_passed, **of_block
+            )
 
         return block
 

@@ -29,11 +29,12 @@ class PlannerCall:
     """What a call of a model carries besides the latent MDP made of it.
 
     Attributes:
-      observed: `[B, H, W, 1 + O]`, map and goal.
+      observed: `[B, H, W, C]`, map and goal, see `observation`.
       train: whether to explore.
       example_index: `[B]`, global indices of the examples, or None.
       diagnostics: whether to return the value maps and latent actions of all layers.
       policies_every: return the value after each so many layers, if not 0.
+      first: the value to begin with; None: zero.
     """
 
     observed: jax.Array
@@ -41,6 +42,7 @@ class PlannerCall:
     example_index: jax.Array | None
     diagnostics: bool
     policies_every: int = 0
+    first: jax.Array | None = None
 
 
 class LatentPlanner(nn.Module):
@@ -51,10 +53,12 @@ class LatentPlanner(nn.Module):
     Attributes:
       num_orientations: `O`, orientations of the agent (1 if it has none).
       num_actions: actions of the task.
+      terrain: whether it knows what cells cost.
     """
 
     num_orientations: int = 4
     num_actions: int = 3
+    terrain: bool = False
 
     # What subclasses count, each at least 1.
     sizes: ClassVar[tuple[str, ...]] = ()
@@ -67,12 +71,17 @@ class LatentPlanner(nn.Module):
         The head makes logits `[B, H, W, O, num_actions]` of a value.
 
         Args:
-          observed: `[B, H, W, 1 + O]`, map and goal, zero beyond the border.
+          observed: `[B, H, W, C]`, map and goal, zero beyond the border, see `observation`.
           inside: `[B, H, W]`, False at cells beyond the border, whose reward and value are zero;
             None if there are none.
           train: whether the MDP is to be learned, or used.
         """
         raise TypeError(f"{type(self).__name__} must define its latent MDP.")
+
+    def first_value(self, observed: jax.Array, inside: jax.Array | None) -> jax.Array | None:
+        """The value of the latent MDP to begin with, None: zero; arguments as of `latent`."""
+        del observed, inside
+        return None
 
     def plan(self, mdp: Any, call: PlannerCall) -> PlanOutput:
         """Plans in the latent MDP."""
@@ -95,6 +104,13 @@ class LatentPlanner(nn.Module):
         """
         raise TypeError(f"{type(self).__name__} must define how to go on.")
 
+    def watched(
+        self, mdp: Any, call: PlannerCall
+    ) -> Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]] | None:
+        """As `advance`, with what the block's filter gate let through; None if there is none."""
+        del mdp, call
+        return None
+
     def as_map(self, value: jax.Array) -> jax.Array:
         """A value (or actions) of the latent MDP as `[..., H, W, O]`."""
         return value
@@ -111,6 +127,8 @@ class LatentPlanner(nn.Module):
         diagnostics: bool = False,
         policies_every: int = 0,
         layers: int | str | None = None,
+        cost: jax.Array | None = None,
+        stops: jax.Array | None = None,
     ) -> PlannerOutput:
         """Plans on every map of a batch.
 
@@ -126,6 +144,11 @@ class LatentPlanner(nn.Module):
           layers: how many layers to plan with, in evaluation: a number; "auto": as many as each map
             needs, until the policy at its free cells no longer changes; None: the model's own, as
             in training. Beyond its own number, the last block is repeated.
+          cost: `[B, H, W]`, what it costs to enter each cell, for models with `terrain`; None:
+            everywhere the same.
+          stops: `[M]` integers that never fall, in evaluation: return what the policy would be
+            after each of these numbers of blocks (layers, for models without blocks), which may be
+            beyond the model's own. The last is where planning ends.
 
         Returns:
           A `PlannerOutput`.
@@ -135,12 +158,20 @@ class LatentPlanner(nn.Module):
         checks.check_at_least("policies_every", policies_every, 0)
         if diagnostics and policies_every:
             raise ValueError("diagnostics and policies_every exclude each other.")
-        observed = observation(maze, goal, self.num_orientations, inside)
+        observed = observation(
+            maze, goal, self.num_orientations, inside, terrain=self.terrain, cost=cost
+        )
         mdp, make_head = self.latent(observed, inside, train=train)
-        call = PlannerCall(observed, train, example_index, diagnostics, policies_every)
+        first = self.first_value(observed, inside)
+        call = PlannerCall(observed, train, example_index, diagnostics, policies_every, first)
+        asked = [layers is not None, stops is not None]
+        if any(asked) and (train or diagnostics or policies_every or all(asked)):
+            raise ValueError(
+                "layers is for evaluation, as stops is: without train, returned layers, each other."
+            )
+        if stops is not None:
+            return self._with_stops(mdp, make_head(), call, stops)
         if layers is not None:
-            if train or diagnostics or policies_every:
-                raise ValueError("layers is for evaluation: without train and returned layers.")
             return self._as_deep(mdp, make_head(), call, layers)
         plan = self.plan(mdp, call)
         read = make_head()
@@ -157,7 +188,8 @@ class LatentPlanner(nn.Module):
         self, mdp: Any, read: Partial, call: PlannerCall, layers: int | str
     ) -> PlannerOutput:
         """Plans with other than the model's own number of layers."""
-        advance, per_block, value = self.advance(mdp, call), self.block_layers, zero_value(mdp)
+        advance, per_block = self.advance(mdp, call), self.block_layers
+        value = zero_value(mdp) if call.first is None else call.first
 
         def look(value: jax.Array) -> tuple[jax.Array, jax.Array]:
             return self.as_map(value.astype(jnp.float32)), read(value)
@@ -183,3 +215,38 @@ class LatentPlanner(nn.Module):
             blocks = jnp.full(len(value), count)
         seen, logits = look(value)
         return PlannerOutput(logits, seen, depth=per_block * blocks)
+
+    def _with_stops(
+        self, mdp: Any, read: Partial, call: PlannerCall, stops: jax.Array
+    ) -> PlannerOutput:
+        """Plans with a look at the value at each stop."""
+        watched = self.watched(mdp, call)
+        first = zero_value(mdp) if call.first is None else call.first
+        nothing = None if watched is None else jnp.zeros_like(first)
+        advance = self.advance(mdp, call) if watched is None else None
+
+        def block(value: jax.Array, number: jax.Array) -> tuple[jax.Array, Any]:
+            if watched is not None:
+                return watched(value, number)
+            assert advance is not None
+            return advance(value, number), None
+
+        def go(value: jax.Array, begin: jax.Array, end: jax.Array) -> tuple[jax.Array, Any]:
+            value = lax.fori_loop(begin, end - 1, lambda i, value: block(value, i)[0], value)
+            return block(value, end - 1)
+
+        def stop(carry: tuple[jax.Array, jax.Array, Any], end: jax.Array) -> tuple[Any, Any]:
+            value, begin, passed = carry
+            value, passed = lax.cond(
+                end > begin, go, lambda value, *_: (value, passed), value, begin, end
+            )
+            return (value, end, passed), (value, passed)
+
+        start = (first, jnp.zeros((), stops.dtype), nothing)
+        (value, last, _), (values, passed) = lax.scan(stop, start, stops)
+        depths = self.block_layers * stops
+        passed = None if passed is None else self.as_map(passed)
+        layers = LayerPolicies(values, depths, read, passed)
+        depth = jnp.full(len(value), self.block_layers * last)
+        seen = self.as_map(value.astype(jnp.float32))
+        return PlannerOutput(read(value), seen, layers=layers, depth=depth)

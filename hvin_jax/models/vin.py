@@ -43,6 +43,7 @@ class ValueIteration(LatentPlanner):
         return value_iteration(
             mdp,
             num_iterations=self.depth,
+            v0=call.first,
             keep_every=None if call.diagnostics else call.policies_every or self.keep_every,
             return_values=call.diagnostics or bool(call.policies_every),
             return_actions=call.diagnostics,

@@ -14,8 +14,6 @@ Loop fusion decides the speed. What CPUs and GPUs want otherwise is in `_platfor
 tests hold the results, the benchmarks the times.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -25,19 +23,17 @@ from hvin_jax.planning._platforms import (
     add_in_parts,
     apart,
     in_tiles,
+    interpreted,
     max_and_argmax,
-    one_of,
     scan,
 )
-from hvin_jax.planning._products import einsum, matmul
+from hvin_jax.planning._products import matmul
 from hvin_jax.planning._windows import window_lines, windows, windows_in_loops
 
 # On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
 _TILE_BYTES = 12 * 2**20
 # On CPU, about this many bytes of outer products are made and added at a time.
 _UPDATE_BYTES = 384 * 2**10
-# Sums over states without a scatter have so many parts, at most, that are made side by side.
-_PARTS = 32
 
 
 def kernel_matrix(kernel: jax.Array) -> jax.Array:
@@ -135,13 +131,25 @@ def follow_vjp(
     size, _, _, _, num_actions = kernel.shape
     rows = rows_by_line(kernel)
 
+    def of_a_layer(rows_grad: jax.Array, value: jax.Array, *x: jax.Array) -> jax.Array:
+        return _add_outer_products(rows_grad, windows_in_loops(value, size), *x)
+
+    def of_all_layers(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
+        from hvin_jax.planning._sums_in_order import outer_products  # Pallas is experimental
+
+        inputs, actions, totals = (array.reshape(-1, *array.shape[2:]) for array in x)
+        return rows_grad + outer_products(inputs, actions, totals, kernel, interpret=interpreted())
+
+    def untouched(rows_grad: jax.Array, *_: jax.Array) -> jax.Array:
+        return rows_grad
+
     def layer(
         carry: tuple[jax.Array, jax.Array], x: tuple[jax.Array, ...]
     ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         cotangent, rows_grad = carry
         value, index, own_cotangent = x
         cotangent = apart(cotangent + own_cotangent)
-        rows_grad = _add_outer_products(rows_grad, windows_in_loops(value, size), index, cotangent)
+        rows_grad = add_in_order(of_a_layer, untouched, rows_grad, value, index, cotangent)
         return (_value_cotangent(rows, index, cotangent), rows_grad), cotangent
 
     def index_rows(x: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -152,6 +160,7 @@ def follow_vjp(
     (value_grad, rows_grad), totals = scan(
         layer, start, (inputs, actions, cotangents), reverse=True, prepare=index_rows
     )
+    rows_grad = add_in_order(untouched, of_all_layers, rows_grad, inputs, actions, totals)
     q_reward_grad = _add_at(q_reward_grad, actions, totals)
     return value_grad, q_reward_grad, kernel_grad + rows_grad.T.reshape(kernel.shape)
 
@@ -211,11 +220,18 @@ def _add_at(q_reward_grad: jax.Array, actions: jax.Array, cotangents: jax.Array)
     def scatter(table: jax.Array, amounts: jax.Array, by_state: jax.Array) -> jax.Array:
         return add_to(table, amounts, jnp.arange(by_state.shape[0])[:, None], by_state)
 
-    def plain(table: jax.Array, amounts: jax.Array, by_state: jax.Array) -> jax.Array:
-        taken = one_of(by_state, table.shape[1])
-        return table + jnp.where(taken, amounts[..., None], 0).sum(1)
+    def layer_by_layer(table: jax.Array, amounts: jax.Array, by_state: jax.Array) -> jax.Array:
+        # No two states add to one number, so no addition has to be atomic.
+        states = jnp.arange(by_state.shape[0])
 
-    return add_in_order(scatter, plain, table, amounts, by_state).reshape(q_reward_grad.shape)
+        def layer(table: jax.Array, x: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            return add_to(table, x[0], states, x[1], unique_indices=True), None
+
+        return scan(layer, table, (amounts.T, by_state.T))[0]
+
+    return add_in_order(scatter, layer_by_layer, table, amounts, by_state).reshape(
+        q_reward_grad.shape
+    )
 
 
 def _add_outer_products(
@@ -230,16 +246,9 @@ def _add_outer_products(
         updates = cotangent[:, :, None] * rows[:, None, :]
         return add_rows(rows_grad, updates.reshape(-1, length), index.reshape(-1))
 
-    def plain(rows_grad: jax.Array, *x: jax.Array) -> jax.Array:
-        parts = divisor(x[0].shape[0], _PARTS)
-        rows, index, cotangent = (array.reshape(parts, -1, array.shape[1]) for array in x)
-        taken = one_of(index, rows_grad.shape[0])
-        amounts = jnp.where(taken, cotangent[..., None], 0).sum(2)
-        return rows_grad + einsum("pnr,pnc->prc", amounts, rows).sum(0)
-
     part = divisor(states, _UPDATE_BYTES // (orientations * length * rows.dtype.itemsize))
     flat = (rows.reshape(states, -1), index.reshape(states, -1), cotangent.reshape(states, -1))
-    return add_in_parts(partial(add_in_order, scatter, plain), part, rows_grad, *flat)
+    return add_in_parts(scatter, part, rows_grad, *flat)
 
 
 def take(table: jax.Array, *index: jax.Array) -> jax.Array:
@@ -247,9 +256,16 @@ def take(table: jax.Array, *index: jax.Array) -> jax.Array:
     return table.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def add_to(table: jax.Array, updates: jax.Array, *index: jax.Array) -> jax.Array:
+def add_to(
+    table: jax.Array, updates: jax.Array, *index: jax.Array, unique_indices: bool = False
+) -> jax.Array:
     """`table`, with `updates` added at indices made by this library."""
-    return table.at[index].add(updates, mode="promise_in_bounds", wrap_negative_indices=False)
+    return table.at[index].add(
+        updates,
+        mode="promise_in_bounds",
+        wrap_negative_indices=False,
+        unique_indices=unique_indices,
+    )
 
 
 def add_rows(table: jax.Array, rows: jax.Array, index: jax.Array) -> jax.Array:

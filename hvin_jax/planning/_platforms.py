@@ -18,7 +18,7 @@ however little it does, and a loop starts all kernels of its body in each trip, 
 
 GPUs add to one number from many threads at once, in whatever order, so that the last bits of
 gradients differ from run to run. With `HVIN_JAX_DETERMINISTIC=1` in the environment `add_in_order`
-and `pick` take forms without atomic additions there, which are the same in every run, and slower.
+and `pick` take forms without atomic additions there, which are the same in every run.
 
 Which of the two is compiled is decided when a program is lowered for its platform, so the same
 traced function serves both. Whatever is neither is treated as a GPU.
@@ -49,6 +49,7 @@ def scan(
     length: int | None = None,
     *,
     reverse: bool = False,
+    whole: bool = False,
     prepare: Callable[[Any], Any] = lambda xs: xs,
     finish: Callable[[Any], Any] = lambda ys: ys,
 ) -> tuple[C, Any]:
@@ -60,6 +61,7 @@ def scan(
       xs: arrays whose first axis counts layers, or None.
       length: the number of layers; that of `xs` by default.
       reverse: whether to begin with the last layer.
+      whole: whether on GPUs all layers are one piece, so that what is stacked is never copied.
       prepare: changes each entry by itself: on CPUs all at once, where a layer would repeat it for
         every number that it looks up; on GPUs within the layer, so that none of it is stored.
       finish: changes each entry of what is stacked by itself, likewise.
@@ -74,9 +76,9 @@ def scan(
             carry, y = layer(carry, prepare(x))
             return carry, finish(y)
 
-        return lax.scan(whole_layer, carry, xs, length, reverse, unroll=_UNROLL)
+        return lax.scan(whole_layer, carry, xs, length, reverse, unroll=whole or _UNROLL)
 
-    return _either(carry, xs, cpu=rolled, gpu=unrolled)
+    return either(carry, xs, cpu=rolled, gpu=unrolled)
 
 
 def repeat(count: int, layer: Callable[[jax.Array, C], C], carry: C) -> C:
@@ -86,14 +88,14 @@ def repeat(count: int, layer: Callable[[jax.Array, C], C], carry: C) -> C:
         return lax.fori_loop(0, count, layer, carry)
 
     def unrolled(carry: C) -> C:
-        return lax.fori_loop(0, count, layer, carry, unroll=min(count, _UNROLL))
+        return lax.fori_loop(0, count, layer, carry, unroll=max(1, min(count, _UNROLL)))
 
-    return _either(carry, cpu=rolled, gpu=unrolled)
+    return either(carry, cpu=rolled, gpu=unrolled)
 
 
 def apart(x: T) -> T:
     """`x`, which on CPUs is made before anything that uses it."""
-    return _either(x, cpu=lax.optimization_barrier, gpu=lambda x: x)
+    return either(x, cpu=lax.optimization_barrier, gpu=lambda x: x)
 
 
 def in_tiles(function: Callable[..., Any], tile: int, *xs: jax.Array) -> Any:
@@ -113,7 +115,7 @@ def in_tiles(function: Callable[..., Any], tile: int, *xs: jax.Array) -> Any:
         made = lax.map(lambda x: function(*x), split)
         return jax.tree.map(lambda x: x.reshape(batch, *x.shape[2:]), made)
 
-    return _either(*xs, cpu=tiled, gpu=function)
+    return either(*xs, cpu=tiled, gpu=function)
 
 
 def copies(
@@ -137,7 +139,7 @@ def copies(
         copied = found.get(mode="promise_in_bounds", wrap_negative_indices=False)
         return copied.reshape(maps.shape[0], *index.shape)
 
-    return _either(maps, cpu=copy, gpu=look_up)
+    return either(maps, cpu=copy, gpu=look_up)
 
 
 def add_in_parts(
@@ -159,16 +161,23 @@ def add_in_parts(
         split = [x.reshape(-1, part, *x.shape[1:]) for x in xs]
         return lax.scan(lambda total, x: (add(total, *x), None), total, split)[0]
 
-    return _either(total, *xs, cpu=parts, gpu=add)
+    return either(total, *xs, cpu=parts, gpu=add)
 
 
 def add_in_order(
     scatter: Callable[..., jax.Array], plain: Callable[..., jax.Array], *args: jax.Array
 ) -> jax.Array:
     """`scatter(*args)`, or `plain(*args)` where sums of a scatter have no order but need one."""
-    if DETERMINISTIC:
-        return _either(*args, cpu=scatter, gpu=plain)
-    return scatter(*args)
+    if not DETERMINISTIC:
+        return scatter(*args)
+    if _forced is not None:
+        return either(*args, cpu=scatter, gpu=plain)
+    return lax.platform_dependent(*args, cuda=plain, rocm=plain, default=scatter)
+
+
+def interpreted() -> bool:
+    """Whether kernels for GPUs have to run elsewhere."""
+    return _forced == "gpu"
 
 
 def pick(table: jax.Array, index: jax.Array) -> jax.Array:
@@ -196,10 +205,11 @@ def max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:
     def one_reduction(q: jax.Array) -> tuple[jax.Array, jax.Array]:
         return q.max(-1), lax.argmax(q, q.ndim - 1, jnp.int32)
 
-    return _either(q, cpu=two_reductions, gpu=one_reduction)
+    return either(q, cpu=two_reductions, gpu=one_reduction)
 
 
-def _either(*args: Any, cpu: Callable[..., Any], gpu: Callable[..., Any]) -> Any:
+def either(*args: Any, cpu: Callable[..., Any], gpu: Callable[..., Any]) -> Any:
+    """`cpu(*args)` on CPUs, `gpu(*args)` elsewhere: the same numbers."""
     if _forced is not None:
         return {"cpu": cpu, "gpu": gpu}[_forced](*args)
     return lax.platform_dependent(*args, cpu=cpu, default=gpu)

@@ -52,7 +52,7 @@ class DynamicConvMDP:
     where R and V beyond the border are zero. In a `ConvMDP` all states share one kernel; here each
     has its own, made once from what it sees. With kernels that are probabilities, as `from_logits`
     makes them, a backup does not expand: two values that differ by at most δ differ by at most δ
-    after it, and |V| grows by at most max |R| a layer, at any depth.
+    after it, and `|V|` grows by at most `max |R|` a layer, at any depth.
 
     Attributes:
       reward: `R`, `[B, O, H, W]`.

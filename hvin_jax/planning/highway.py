@@ -37,6 +37,7 @@ def highway_vi(
     policy_gate: Gate | None = None,
     return_values: bool = False,
     return_actions: bool = False,
+    return_passed: bool = False,
 ) -> PlanOutput:
     """Highway value iteration: `num_blocks` highway blocks of `block_depth` layers each.
 
@@ -80,6 +81,8 @@ def highway_vi(
       policy_gate: the same over chains.
       return_values: whether to return the value after each block.
       return_actions: whether to return the action taken by each layer.
+      return_passed: whether to return what the filter gate of each block let through; for blocks
+        of two layers or more, with a filter gate.
 
     Returns:
       A `PlanOutput`.
@@ -92,6 +95,8 @@ def highway_vi(
         ("num_policies", num_policies),
     ):
         checks.check_at_least(name, number, 1)
+    if return_passed and not (filter_gate and block_depth > 1):
+        raise ValueError("return_passed needs a filter gate and a block_depth of 2 or more.")
     checks.check_unit_interval("epsilon", epsilon)
     static_epsilon = float(epsilon) if isinstance(epsilon, int | float) else None
     if key is None:  # Nothing is explored: no ε needs a compilation of its own.
@@ -116,6 +121,7 @@ def highway_vi(
         filter_gate=bool(filter_gate),
         return_values=bool(return_values),
         return_actions=bool(return_actions),
+        return_passed=bool(return_passed),
     )
 
 
@@ -126,6 +132,7 @@ _STATIC = (
     "filter_gate",
     "return_values",
     "return_actions",
+    "return_passed",
 )
 
 
@@ -148,6 +155,7 @@ def _highway_vi(
     filter_gate: bool,
     return_values: bool,
     return_actions: bool,
+    return_passed: bool,
 ) -> PlanOutput:
     greedy = key is None or epsilon == 0
     only_drawn = key is not None and epsilon == 1 and policy is None
@@ -189,6 +197,7 @@ def _highway_vi(
         values, actions, sink = chain(1, frozen[0], sinks[0], value, None)
         sinks = (sink, *sinks[1:])
         value = first = values[0]
+        passed = None
 
         def ve_chain(sink: Any, chain_index: jax.Array) -> tuple[Any, Any]:
             if policy is not None:
@@ -201,6 +210,8 @@ def _highway_vi(
             sink, (later, ve_actions) = lax.scan(ve_chain, sinks[-1], jnp.arange(num_chains))
             sinks = (*sinks[:-1], sink)
             value = gates(first, later, temperatures, index)
+            if return_passed:
+                passed = jnp.mean((later > first[None, None]).astype(first.dtype), axis=(0, 1))
             if num_chains < num_policies:
                 ve_actions = jnp.repeat(ve_actions, num_policies, axis=0)
             shape = mdp.value_shape if explored is mdp else (1, *mdp.value_shape[1:])
@@ -210,11 +221,12 @@ def _highway_vi(
         return (value, sinks), (
             value if return_values else None,
             actions.astype(jnp.int32) if return_actions else None,
+            passed,
         )
 
     indices = jnp.arange(alpha.shape[0])
-    (value, _), (values, actions) = lax.scan(block, (v0, forms), (indices, (alpha, alpha_tilde)))
-    return PlanOutput(value, values, actions)
+    (value, _), outputs = lax.scan(block, (v0, forms), (indices, (alpha, alpha_tilde)))
+    return PlanOutput(value, *outputs)
 
 
 def _policy_chain(

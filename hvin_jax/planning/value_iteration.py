@@ -26,11 +26,15 @@ class PlanOutput:
         `[num_iterations, ...]`. `highway_vi`: `[num_blocks, 1 + num_policies·(block_depth - 1),
         ...]`, the VI module first, then the VE modules chain by chain; the most probable
         action where a learnable policy mixes them.
+      passed: when asked of `highway_vi`, the share of the VE modules of each block whose value the
+        filter gate let through, because it was larger than that of the VI module, `[num_blocks,
+        ...]`.
     """
 
     value: jax.Array
     values: jax.Array | None = None
     actions: jax.Array | None = None
+    passed: jax.Array | None = None
 
 
 def value_iteration(

@@ -89,6 +89,36 @@ def test_at_any_depth_what_all_actions_share_does_not_count(head):
     np.testing.assert_allclose(read(value + far)[inner], read(value)[inner], atol=0.02)
 
 
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_at_stops_it_is_as_if_planning_ended_there(model):
+    params, per_block = _params(model), model.block_layers
+    output = _plan(model, params, stops=jnp.array([1, 3, 4, 4]))
+    layers = output.layers
+    assert layers.depths.tolist() == [per_block * stop for stop in (1, 3, 4, 4)]
+    for index, stop in ((0, 1), (2, 4)):
+        expected = _plan(model, params, layers=per_block * stop)
+        value, logits = model.as_map(layers.values[index]), layers.read(layers.values[index])
+        np.testing.assert_allclose(value, expected.value, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(logits, expected.logits, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(output.value, model.as_map(layers.values[-1]))
+    assert output.depth.tolist() == [4 * per_block] * 2
+    assert (layers.passed is None) == isinstance(model, VIN | HighwayNetwork)
+    if layers.passed is not None:
+        assert layers.passed.shape == (4, 2, 6, 7, 4)
+        np.testing.assert_array_equal(layers.passed[2], layers.passed[3])
+
+
+def test_stops_of_a_recurrent_model():
+    model = GPPN(depth=4, hidden=3)
+    params = _params(model)
+    layers = _plan(model, params, stops=jnp.array([1, 3, 4])).layers
+    for index, stop in enumerate((1, 3, 4)):
+        expected = _plan(model.clone(depth=stop), params).logits
+        np.testing.assert_allclose(
+            layers.read(layers.values[index]), expected, rtol=1e-4, atol=1e-5
+        )
+
+
 def test_what_has_no_other_depth():
     maze, goal = _maps()
     for model, layers, message in (

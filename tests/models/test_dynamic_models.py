@@ -14,6 +14,7 @@ from hvin_jax.planning import DynamicConvMDP, places_around, value_iteration
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.tasks.symmetries import symmetries
 from hvin_jax.training.maze_task import maze_forward, training_arrays
 from hvin_jax.training.objective import Imitation
 from hvin_jax.training.step import create_state, make_train_step
@@ -35,12 +36,14 @@ def test_how_many_parameters():
 
 
 @pytest.mark.parametrize(
-    ("orientations", "actions", "window"), [(1, 4, "all"), (2, 3, "all"), (4, 3, "steps")]
+    ("orientations", "actions", "window", "goal_seen"),
+    [(1, 4, "all", "around"), (2, 3, "all", "own"), (4, 3, "steps", "around")],
 )
 @pytest.mark.parametrize("head", ["actions", "q", "window"])
-def test_what_it_computes(orientations, actions, window, head):
+def test_what_it_computes(orientations, actions, window, goal_seen, head):
     """The parts by hand: 1×1 and 3×3 convolutions, softmax, value iteration, a dense layer."""
     settings = {"window": window, "head": head, "kernel_start": "random", "apart": 2.0}
+    settings["goal_seen"] = goal_seen
     model = DTVIN(orientations, actions, depth=6, sharpness=1.5, **settings)
     maze, goal = inputs(orientations)
     params = init_params(model, jax.random.key(0))["params"]
@@ -50,6 +53,8 @@ def test_what_it_computes(orientations, actions, window, head):
     around = np.pad(observed, ((0, 0), (1, 1), (1, 1), (0, 0)))
     rows = [around[:, i : i + 5, j : j + 6] for i in range(3) for j in range(3)]
     seen = np.concatenate(rows, -1)
+    if goal_seen == "own":
+        seen = np.concatenate([*(row[..., :1] for row in rows), goal], -1)
     logits = np.einsum("bhwc,cko->kbohw", seen, params["transition"])
     logits = logits + np.asarray(params["transition_bias"])[:, None, :, None, None]
     places = places_around(3, orientations, window)
@@ -110,7 +115,7 @@ def test_actions_start_as_the_moves_of_the_agent():
     with pytest.raises(ValueError, match=r"moves must have shape \(4, 3, 3\), .* got \(1, 3, 3\)"):
         init_params(model.clone(moves=moves[:1]), jax.random.key(0))
     far = [[(2, 0, 0)] * 3] * 4
-    with pytest.raises(ValueError, match=r"a move of \(2, 0, 0\) is beyond the window"):
+    with pytest.raises(ValueError, match=r"a move of \(2, 0, 0\), .* is beyond the kernels"):
         init_params(make_model("dtvin", moves=far), jax.random.key(0))
 
 
@@ -162,6 +167,7 @@ def test_mistakes(model, every, message):
         model.init(jax.random.key(0), maze, goal, train=False, policies_every=every)
 
 
+@pytest.mark.slow
 def test_it_learns():
     """From 0 to nearly all of tiny mazes in some steps, with the adaptive highway loss."""
     law = MazeLaw((7, 7))
@@ -180,3 +186,37 @@ def test_it_learns():
         accuracy.append(float(metrics.accuracy))
     assert accuracy[0] < 0.9
     assert accuracy[-1] > 0.96, accuracy[::10]
+
+
+@pytest.mark.parametrize(("mechanism", "goal_seen"), [("moore", "around"), ("diffdrive", "own")])
+def test_symmetric_kernels_plan_alike_on_turned_maps(mechanism, goal_seen):
+    motion = get_mechanism(mechanism)
+    mazes = make_mazes(
+        law=MazeLaw((5, 5), (0.5, 1.0)), mechanism=motion, train=1, valid=1, test=1, seed=3
+    ).train
+    model = DTVIN(
+        motion.num_orientations, motion.num_actions, depth=3, moves=motion.moves,
+        kernel_start="random", apart=2.0, reward_start="random", goal_seen=goal_seen,
+    )  # fmt: skip
+    group = symmetries(motion, mazes.size)
+    which = jnp.arange(group.order)
+    batch = {
+        name: jnp.repeat(jnp.asarray(x), group.order, axis=0) for name, x in mazes.arrays().items()
+    }
+    turned = group.transform(batch, which)
+    params = init_params(model, jax.random.key(0))
+    for symmetric in (False, True):
+        forward = maze_forward(model.clone(symmetric=symmetric))
+        output = jax.jit(forward)(params, turned)
+        # Back again: the state that came to each place, and the old names of actions.
+        back = np.zeros((group.order, 25 * motion.num_orientations, motion.num_actions))
+        logits = np.asarray(output.logits).reshape(back.shape)
+        for g in range(group.order):
+            back[g, group.state[g]] = logits[g][:, group.action[g]]
+        alike = np.abs(back - back[:1]).max() < 1e-4
+        assert alike == symmetric
+
+
+def test_symmetric_kernels_need_moves():
+    with pytest.raises(ValueError, match="symmetric=True needs moves"):
+        init_params(DTVIN(**NEWS, symmetric=True), jax.random.key(0))

@@ -8,12 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import planning_oracle as oracle
 import pytest
-from jax import lax
 
-from hvin_jax.models import GPPN, VIN, HighwayNetwork, HighwayVIN
+from hvin_jax.models import GPPN, VIN, HighwayNetwork, HighwayVIN, init_params
 from hvin_jax.models._layers import observation
-from hvin_jax.models.gppn import repeat_with_checkpoints
 from hvin_jax.models.highway import typed_key
+from hvin_jax.tasks import evaluate, get_mechanism, label_mazes
 
 KEY = jax.random.key
 assert_close = partial(np.testing.assert_allclose, rtol=2e-4, atol=2e-5)
@@ -166,23 +165,6 @@ def test_gppn_against_the_oracle(size, orientations, actions, depth):
     output = run(model, params, *data, diagnostics=True)
     assert output.value is None
     assert_close(output.logits, oracle.gppn(double(params), *data, depth, size))
-
-
-@pytest.mark.parametrize("times", [0, 1, 2, 3, 4, 7, 10])
-def test_checkpoints_change_no_gradient(times):
-    def step(state):
-        a, b = state
-        return jnp.tanh(a * 1.1 + b), jnp.sin(b - a)
-
-    def plain(state):
-        return lax.scan(lambda state, _: (step(state), None), state, None, length=times)[0]
-
-    def gradients(repeat):
-        state = jnp.linspace(-1, 1, 5), jnp.linspace(0, 2, 5)
-        return jax.jit(jax.value_and_grad(lambda state: jnp.vdot(*repeat(state))))(state)
-
-    actual = gradients(lambda state: repeat_with_checkpoints(step, state, times))
-    chex.assert_trees_all_close(actual, gradients(plain), rtol=1e-5)
 
 
 # Parameters --------------------------------------------------------------------------------------
@@ -452,3 +434,47 @@ def test_double_parameters_give_logits_in_double_precision(x64):
         logits = run(model, params, *data).logits
     expected, _ = oracle.highway_model(params, *data, num_blocks=2, block_depth=3)
     np.testing.assert_allclose(logits, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["news", "diffdrive"])
+def test_latent_actions_may_start_as_moves(name):
+    """Then a highway VIN knows at once how to cross a free map, if a step costs something."""
+    mechanism = get_mechanism(name)
+    model = HighwayVIN(
+        num_orientations=mechanism.num_orientations,
+        num_actions=mechanism.num_actions,
+        moves=mechanism.moves,
+        start_as_moves=True,
+        latent_actions=6,
+        kernel_size=3,
+        hidden=5,
+        num_blocks=14,
+        block_depth=2,
+    )
+    params = init_params(model, jax.random.key(0))
+    inner = dict(params["params"])
+    # The reward: -0.1 for every free cell, -5.1 for walls, nothing for the goal.
+    orientations = mechanism.num_orientations
+    own_cell = 4 * (1 + orientations)
+    reward, hidden_bias = np.zeros((5, orientations)), np.array([-1.02, 0, 0, 0, 0])
+    kernel = np.zeros_like(inner["hidden_kernel"])
+    kernel[own_cell, 0], reward[0] = 1, 5
+    for orientation in range(orientations):
+        kernel[own_cell + 1 + orientation, 1 + orientation] = 1
+        reward[1 + orientation, orientation] = 0.1
+    inner |= {"hidden_kernel": kernel, "hidden_bias": hidden_bias, "reward": reward}
+    inner = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), inner)
+    maze = np.pad(np.ones((1, 5, 5), np.uint8), ((0, 0), (1, 1), (1, 1)))
+    maze[0, 2:5, 3] = 0
+    data = label_mazes(
+        maze, np.array([[3, 5, 0]], np.int32), np.random.default_rng(0), mechanism=mechanism
+    )
+    output = model.apply({"params": inner}, data.maze, data.goal_maps(), train=False)
+    scores = evaluate(np.asarray(output.logits).argmax(-1), data)
+    assert scores.optimality_rate == 1
+    with pytest.raises(ValueError, match=r"start_as_moves needs moves of shape"):
+        init_params(model.clone(moves=()), jax.random.key(0))
+    with pytest.raises(ValueError, match="needs more latent actions"):
+        init_params(model.clone(latent_actions=2), jax.random.key(0))
+    with pytest.raises(ValueError, match="a move is beyond kernels of 1×1"):
+        init_params(model.clone(kernel_size=1), jax.random.key(0))

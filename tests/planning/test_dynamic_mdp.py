@@ -112,6 +112,7 @@ def test_value_iteration_and_its_gradient(shape, keep_every):
     chex.assert_trees_all_close(*both, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_highway_vi_and_its_gradient():
     """The fast chains agree with those that any MDP has."""

@@ -155,3 +155,39 @@ def test_temperatures_of_each_block():
     first, second = (plan(None, mdp, alpha=[2.0, last]).values for last in (2.0, -1.0))
     same(first[0], second[0])
     assert jnp.abs(first[1] - second[1]).max() > 1e-3
+
+
+# What the filter gate lets through ---------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("key", [None, KEY(3)], ids=["greedy", "exploring"])
+def test_what_passes_the_filter_gate(key):
+    """The chains are walked again, along the actions that were taken."""
+    table = oracle.random_tabular(np.random.default_rng(1), 6, 3)
+    q, value = oracle.tabular_q(*table), np.random.default_rng(2).normal(size=6)
+    shape = {"num_blocks": 4, "block_depth": 3, "num_policies": 2}
+    wanted = {"return_values": True, "return_actions": True, "return_passed": True}
+    mdp = hvin_jax.TabularMDP(*table)
+    output = hvin_jax.highway_vi(key, mdp, v0=value, **shape, **wanted)
+    states = np.arange(6)
+    for block in range(4):
+        actions = np.asarray(output.actions[block])
+        first = q(value)[states, actions[0]]
+        better = []
+        for chain in actions[1:].reshape(2, 2, 6):
+            explored = first
+            for layer in chain:
+                explored = q(explored)[states, layer]
+                better.append(explored > first)
+        assert_close(output.passed[block], np.mean(better, axis=0))
+        value = np.asarray(output.values[block])
+    assert 0 < np.mean(output.passed) < 1
+
+
+@pytest.mark.parametrize("settings", [{"filter_gate": False}, {"block_depth": 1}], ids=str)
+def test_nothing_passes_where_there_is_no_filter_gate(settings):
+    table = oracle.random_tabular(np.random.default_rng(1), 6, 3)
+    settings = {"num_blocks": 2, "block_depth": 3} | settings
+    with pytest.raises(ValueError, match="return_passed needs a filter gate and a block_depth of"):
+        hvin_jax.highway_vi(None, hvin_jax.TabularMDP(*table), **settings, return_passed=True)
