@@ -26,6 +26,7 @@ from hvin_jax.planning import (
     smax,
     value_iteration,
 )
+from hvin_jax.thought import Thought
 
 __all__ = [
     "MDP",
@@ -37,6 +38,7 @@ __all__ = [
     "Planner",
     "Policy",
     "TabularMDP",
+    "Thought",
     "UnmeasuredWarning",
     "__version__",
     "bellman_expectation",

@@ -19,8 +19,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
 
+from hvin_jax import _thinking
+from hvin_jax._applied import apply_model
 from hvin_jax._memory import check_memory
 from hvin_jax._saved import check_params, load_folder, save_folder
 from hvin_jax.models import (
@@ -31,11 +32,14 @@ from hvin_jax.models import (
     settings_of,
 )
 from hvin_jax.plan import Plan
-from hvin_jax.tasks._states import as_maps, states_of
-from hvin_jax.tasks.maze_data import UNREACHABLE, goal_maps
+from hvin_jax.tasks._states import are_several, as_costs, as_maps, states_of
+from hvin_jax.tasks.cheapest_paths import cheapest_paths
+from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
-from hvin_jax.tasks.rollouts import path_lengths, path_of
+from hvin_jax.tasks.rollouts import path_costs, path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import shortest_paths
+from hvin_jax.tasks.walls import open_at_edge
+from hvin_jax.thought import Thought
 
 # Planners that come with the package, named after their mechanism: the one for all maps by that
 # alone, others with the side of the largest maps for them.
@@ -56,6 +60,8 @@ class Planner:
       mechanism: how the agent moves.
       card: what is known about it, see `planner.json`.
       name: what it is called: the name or folder that it was loaded by.
+      any_orientation: whether it was trained for goals at which it does not matter how the agent
+        faces.
     """
 
     def __init__(
@@ -66,11 +72,13 @@ class Planner:
         card: Mapping[str, Any] | None = None,
         *,
         name: str | None = None,
+        any_orientation: bool = False,
     ) -> None:
         """See the attributes; parameters that do not fit the model are an error."""
         self.settings, self.params, self.mechanism = dict(settings), params, mechanism
         self.card = dict(card or {})
         self.name = name or self.card.get("name") or "unnamed"
+        self.any_orientation = any_orientation
         self.model = make_model(**self.settings)
         check_params(params, _expected(self.model, mechanism))
 
@@ -79,28 +87,46 @@ class Planner:
         kind = self.settings["kind"]
         return f"Planner({self.name!r}: {kind} for {self.mechanism.name}, {count:,} parameters)"
 
-    def policy(self, maze: Any, goal: Any, *, layers: int | str | None = None) -> PlannerOutput:
-        """Logits and values of maps `[n, H, W]` with goals `[n, 3]`, all states at once.
+    def policy(
+        self, maze: Any, goal: Any, *, layers: int | str | None = None, cost: Any = None
+    ) -> PlannerOutput:
+        """Logits and values of maps `[n, H, W]`, all states at once.
 
-        `depth` of the output is the number of layers of each map, see `plan`.
+        Args:
+          maze: `[n, H, W]`, 1 = free, 0 = wall.
+          goal: int `[n, 3]`, or `[n, K, 3]` where there are several, see `MazeData.goal`.
+          layers: see `plan`.
+          cost: `[n, H, W]`, what it costs to enter each cell; None: everywhere the same.
+
+        Returns:
+          A `PlannerOutput`, whose `depth` is the number of layers of each map.
         """
-        # One type and one of few shapes whatever comes in: each would be compiled for anew.
-        maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
-        count, height, width = maze.shape
-        shape = _stored_shape(*maze.shape)
-        _check_memory(self.model, (*maze.shape, self.mechanism.num_orientations))
-        more = [(0, larger - own) for own, larger in zip(maze.shape, shape, strict=True)]
+        if cost is not None:
+            self._check_knows_costs()
+        count, height, width = np.shape(maze)
         output = _apply(
-            self.model,
-            self.params,
-            np.pad(maze, more),
-            np.pad(goal, [more[0], (0, 0)]),
-            None if shape[1:] == (height, width) else np.array([height, width]),
-            self._layers(layers),
+            self.model, self.params, *self._stored(maze, goal, cost), self._layers(layers)
         )
         if output.depth is None and (own := getattr(self.model, "num_layers", None)):
             output = dataclasses.replace(output, depth=np.full(count, own))
         return _of_maps(output, slice(height), slice(width), count)
+
+    def _stored(self, maze: Any, goal: Any, cost: Any) -> tuple[Any, ...]:
+        """Maps, goals and costs in arrays that are planned in, and the size of the maps."""
+        # One type and one of few shapes whatever comes in: each would be compiled for anew.
+        maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
+        shape = _stored_shape(*maze.shape)
+        _check_memory(self.model, (*maze.shape, self.mechanism.num_orientations))
+        more = [(0, larger - own) for own, larger in zip(maze.shape, shape, strict=True)]
+        if goal.ndim == 3:  # one of few numbers of goals, too: the last once more
+            count_of = _power_of_two(goal.shape[1]) - goal.shape[1]
+            goal = np.pad(goal, [(0, 0), (0, count_of), (0, 0)], mode="edge")
+        return (
+            np.pad(maze, more),
+            np.pad(goal, [more[0], *[(0, 0)] * (goal.ndim - 1)]),
+            None if shape[1:] == maze.shape[1:] else np.array(maze.shape[1:]),
+            None if cost is None else np.pad(np.asarray(cost, np.float32), more, constant_values=1),
+        )
 
     def _layers(self, layers: int | str | None) -> int | str | None:
         """What `layers` of a model's call is for the one of `plan`."""
@@ -108,7 +134,22 @@ class Planner:
             return "auto" if isinstance(self.model, DynamicKernels) else None
         return None if layers == "own" else layers
 
-    def plan(self, maze: Any, goal: Any, start: Any, *, layers: int | str | None = None) -> Any:
+    def _check_knows_costs(self) -> None:
+        if not self.model.terrain:
+            raise ValueError(
+                f"{self.name} knows no costs: it was trained on maps where all actions cost the "
+                "same; train one that does, see docs/costs.md"
+            )
+
+    def plan(
+        self,
+        maze: Any,
+        goal: Any,
+        start: Any,
+        *,
+        layers: int | str | None = None,
+        cost: Any = None,
+    ) -> Any:
         """Plans a path on a map, or on each map of a batch.
 
         A map of any size will do. Planners are trained on maps that end in walls; where a map has
@@ -117,14 +158,16 @@ class Planner:
         Args:
           maze: `[H, W]`, 1 = free, 0 = wall; or a batch `[n, H, W]`.
           goal: (row, column) or (row, column, orientation), the orientation as a number or by its
-            name in `mechanism.orientations`; when it is left out, the best one. For a batch, a
-            sequence of `n` of them.
-          start: the same.
+            name in `mechanism.orientations`; when it is left out, the best one. A sequence of
+            several: any of them counts. For a batch, a sequence of `n` of these.
+          start: (row, column) or (row, column, orientation), as for the goal.
           layers: how deep to plan: "auto": as deep as each map needs, until the policy at its free
             cells no longer changes (see `hvin_jax.planning.until_settled`), or there are eight
             layers for each of them; "own": as deep as the model was trained; or a number of layers,
             for which it is compiled anew. By default "auto" for DT-VINs and "own" for others, whose
             shared kernels gain nothing by it. A GPPN knows only its own depth.
+          cost: of the map's shape, what it costs to enter each cell, more than 0; for planners that
+            were trained with costs. Those of walls do not matter.
 
         Returns:
           A `Plan`, or a list of `n` for a batch.
@@ -132,14 +175,72 @@ class Planner:
         maps = as_maps(maze)
         if caution := self.caution(maps.shape[-2:]):
             warnings.warn(caution, UnmeasuredWarning, stacklevel=2)
+        costs = None
+        if cost is not None:
+            self._check_knows_costs()
+            costs = as_costs(cost, maps)
         if maps.ndim == 2:
-            goals = states_of(goal, maps, mechanism=self.mechanism, name="the goal")
+            goals = self._goals(goal, maps, "the goal")
             starts = states_of(start, maps, mechanism=self.mechanism, name="the start")
-            return self._plan(maps[None], [goals], [starts], layers)[0]
+            costs = None if costs is None else costs[None]
+            return self._plan(maps[None], [goals], [starts], layers, costs)[0]
         if not len(maps):
             return []
         each = self._each("goal", goal, maps), self._each("start", start, maps)
-        return self._plan(maps, *each, layers)
+        return self._plan(maps, *each, layers, costs)
+
+    def think(
+        self,
+        maze: Any,
+        goal: Any,
+        start: Any,
+        *,
+        layers: int | str | None = None,
+        cost: Any = None,
+        frames: int = 40,
+    ) -> Thought:
+        """Plans a path on a map, and tells what the plan was on the way there.
+
+        Args:
+          maze: `[H, W]`, see `plan`, as for all others.
+          goal: where to go.
+          start: where from.
+          layers: how deep to plan.
+          cost: what it costs to enter each cell.
+          frames: at most so many moments are kept, evenly spread: after each block, or each layer
+            of models without blocks, if there are no more of them.
+
+        Returns:
+          A `Thought`.
+        """
+        if frames < 1:
+            raise ValueError(f"frames is {frames}, expected 1 or more")
+        maps = as_maps(maze)
+        if maps.ndim != 2:
+            raise ValueError(f"a planner thinks about one map at a time, got a batch {maps.shape}")
+        plan = self.plan(maps, goal, start, layers=layers, cost=cost)
+        return _thinking.think(
+            self,
+            plan,
+            every_goal=self._goals(goal, maps, "the goal").reshape(-1, 3),
+            every_start=states_of(start, maps, mechanism=self.mechanism, name="the start"),
+            frames=frames,
+        )
+
+    def _goals(self, goal: Any, maze: np.ndarray, name: str) -> np.ndarray:
+        """What to plan for: `[cases, K, 3]`, of each of which any goal counts.
+
+        A planner that was trained for goals with an orientation plans for each, one by one, where
+        that is left out.
+        """
+        several = are_several(goal)
+        given = list(goal) if several else [goal]
+        states = [states_of(one, maze, mechanism=self.mechanism, name=name) for one in given]
+        if not (several or self.any_orientation):
+            return states[0][:, None]
+        # More than one state of a cell: any orientation will do.
+        joined = [x[0] * (1, 1, len(x) == 1) - (0, 0, len(x) > 1) for x in states]
+        return np.array(joined)[None]
 
     def caution(self, size: Sequence[int]) -> str | None:
         """A sentence about maps of a size (height, width) that are larger than any measured one.
@@ -159,9 +260,12 @@ class Planner:
         count = len(states) if hasattr(states, "__len__") else "none"
         if count != len(maps):
             raise ValueError(f"{len(maps)} maps need as many {name}s, got {count}")
+        said = [f"the {name} of map {index}" for index in range(len(maps))]
+        if name == "goal":
+            return [self._goals(*each) for each in zip(states, maps, said, strict=True)]
         return [
-            states_of(state, one, mechanism=self.mechanism, name=f"the {name} of map {index}")
-            for index, (state, one) in enumerate(zip(states, maps, strict=True))
+            states_of(state, one, mechanism=self.mechanism, name=what)
+            for state, one, what in zip(states, maps, said, strict=True)
         ]
 
     def _plan(
@@ -170,51 +274,73 @@ class Planner:
         goals: list[np.ndarray],
         starts: list[np.ndarray],
         layers: int | str | None,
+        cost: np.ndarray | None,
     ) -> list[Plan]:
         # One case for each orientation of a goal, all planned for at once.
-        owner = np.repeat(np.arange(len(maze)), [len(states) for states in goals])
-        maps, all_goals = maze[owner], np.concatenate(goals)
-        output = self._on_walled_maps(maps, all_goals, layers)
+        owner = np.repeat(np.arange(len(maze)), [len(cases) for cases in goals])
+        most = max(cases.shape[1] for cases in goals)
+        all_goals = np.concatenate(
+            [np.pad(x, [(0, 0), (0, most - x.shape[1]), (0, 0)], mode="edge") for x in goals]
+        )
+        all_goals = all_goals[:, 0] if most == 1 else all_goals
+        maps, costs = maze[owner], None if cost is None else cost[owner]
+        output = self._on_walled_maps(maps, all_goals, layers, costs)
         policies = np.asarray(output.logits).argmax(-1).astype(np.uint8)
-        lengths = path_lengths(policies, maps, all_goals, mechanism=self.mechanism)
-        spl, _ = shortest_paths(maps, all_goals, mechanism=self.mechanism)
+        far = _measured(policies, maps, all_goals, costs, self.mechanism)
 
         def plan(index: int) -> Plan:
             cases = np.flatnonzero(owner == index)
-            planned, shortest = (
-                np.stack([x[cases, r, c, o] for r, c, o in starts[index]]).astype(int)
-                for x in (lengths, spl)
-            )
+            at_start = {
+                name: np.stack([x[cases, r, c, o] for r, c, o in starts[index]])
+                for name, x in far.items()
+            }
+            planned, best = (at_start[x] for x in ("planned", "best"))
             from_start, to_goal = np.unravel_index(planned.argmin(), planned.shape)
             case = cases[to_goal]
-            first, last = _triple(starts[index][from_start]), _triple(all_goals[case])
-            path = path_of(policies[case], maps[case], first, last, mechanism=self.mechanism)
+            first = _triple(starts[index][from_start])
+            wanted = all_goals[case].reshape(-1, 3)
+            path = path_of(policies[case], maps[case], first, wanted, mechanism=self.mechanism)
+            reached = bool(np.isfinite(planned.min()))
+            shortest = at_start["shortest"].ravel()[best.argmin()]
+            exists = bool(np.isfinite(best.min()))
             return Plan(
                 path=path,
-                reached=_triple(path[-1]) == last,
-                shortest=None if shortest.min() == UNREACHABLE else int(shortest.min()),
+                reached=reached,
+                shortest=int(shortest) if exists else None,
                 start=first,
-                goal=last,
+                goal=_triple(path[-1] if reached else np.maximum(wanted[0], 0)),
                 policy=policies[case],
                 values=None if output.value is None else np.asarray(output.value[case]),
                 layers=None if output.depth is None else int(output.depth[case]),
+                cost=None if costs is None else float(costs[case][tuple(path[1:, :2].T)].sum()),
+                least_cost=None if costs is None or not exists else float(best.min()),
+                maze=maze[index],
+                mechanism=self.mechanism,
+                goals=wanted.astype(np.int32),
+                costs=None if cost is None else cost[index],
             )
 
         return [plan(index) for index in range(len(maze))]
 
     def _on_walled_maps(
-        self, maze: np.ndarray, goal: np.ndarray, layers: int | str | None
+        self,
+        maze: np.ndarray,
+        goal: np.ndarray,
+        layers: int | str | None,
+        cost: np.ndarray | None,
     ) -> PlannerOutput:
         """`policy`; maps with free cells at the edge get a wall around them."""
-        open_edge = maze.any(axis=(1, 2)) & (maze[:, 1:-1, 1:-1].sum((1, 2)) < maze.sum((1, 2)))
+        open_edge = open_at_edge(maze)
         parts, indices = [], []
         for margin in (0, 1):
             index = np.flatnonzero(open_edge == bool(margin))
             if not index.size:
                 continue
-            walled = np.pad(maze[index], ((0, 0), (margin, margin), (margin, margin)))
-            goals = goal[index] + np.array([[margin, margin, 0]])
-            output = self.policy(walled, goals, layers=layers)
+            sides = ((0, 0), (margin, margin), (margin, margin))
+            walled = np.pad(maze[index], sides)
+            goals = goal[index] + np.array([margin, margin, 0])
+            costs = None if cost is None else np.pad(cost[index], sides, constant_values=1)
+            output = self.policy(walled, goals, layers=layers, cost=costs)
             rows, columns = (slice(margin, side - margin) for side in walled.shape[1:])
             parts.append(_of_maps(output, rows, columns, len(index)))
             indices.append(index)
@@ -235,10 +361,12 @@ def _of_maps(output: PlannerOutput, rows: slice, columns: slice, count: int) -> 
 def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
     """Writes a planner to a folder; each of its files appears when it is complete."""
     content = {
-        "mechanism": planner.mechanism.name,
+        "mechanism": planner.mechanism.to_json(),
         "model": planner.settings,
         "card": planner.card,
     }
+    if planner.any_orientation:
+        content["any_orientation"] = True
     save_folder(folder, "planner", planner.params, content)
 
 
@@ -273,11 +401,18 @@ def load_planner(
         for entry in ("model", "card"):
             if not isinstance(content.get(entry, {}), dict):
                 raise ValueError(f"its {entry} is {content[entry]!r}, expected a JSON object")
-        return _expected(make_model(**content["model"]), get_mechanism(content["mechanism"]))
+        model = make_model(**content["model"])
+        return _expected(model, Mechanism.from_json(content["mechanism"]))
 
     def make(content: dict[str, Any], params: Any) -> Planner:
-        mechanism = get_mechanism(content["mechanism"])
-        return Planner(content["model"], params, mechanism, content.get("card"), name=name)
+        return Planner(
+            content["model"],
+            params,
+            Mechanism.from_json(content["mechanism"]),
+            content.get("card"),
+            name=name,
+            any_orientation=bool(content.get("any_orientation")),
+        )
 
     return load_folder(folder, "planner", expect, make)
 
@@ -361,19 +496,11 @@ def _apply(
     maze: jax.Array,
     goal: jax.Array,
     size: jax.Array | None,
+    cost: jax.Array | None,
     layers: int | str | None,
 ) -> PlannerOutput:
-    """Plans on the maps in the corner of `maze`, of one size; None: on the whole of it.
-
-    Planners of equal models share what is compiled: the parameters are an argument.
-    """
-    maps = goal_maps(goal, size=maze.shape[1:], num_orientations=model.num_orientations)
-    how = {} if layers is None else {"layers": layers}
-    if size is None:
-        return model.apply(params, maze, maps, train=False, **how)
-    rows, columns = (lax.broadcasted_iota(size.dtype, maze.shape, axis) for axis in (1, 2))
-    inside = (rows < size[0]) & (columns < size[1])
-    return model.apply(params, maze, maps, train=False, inside=inside, **how)
+    """Plans; planners of equal models share what is compiled: the parameters are an argument."""
+    return apply_model(model, params, maze, goal, size, cost, layers=layers)
 
 
 def _check_memory(model: Any, states: tuple[int, ...]) -> None:
@@ -403,6 +530,29 @@ def _expected(model: Any, mechanism: Mechanism) -> Any:
     """Shapes and types of the parameters of a model."""
     check_mechanism(settings_of(model), mechanism)
     return jax.eval_shape(lambda: init_params(model, jax.random.key(0)))
+
+
+def _measured(
+    policy: np.ndarray,
+    maze: np.ndarray,
+    goal: np.ndarray,
+    cost: np.ndarray | None,
+    mechanism: Mechanism,
+) -> dict[str, np.ndarray]:
+    """How far every state is from the goal, `[n, H, W, O]` each, infinite where it never arrives.
+
+    Returns:
+      planned: as the policy goes, in actions or by cost; best: as one should go; shortest: the
+      actions of a path that is best.
+    """
+    if cost is None:
+        planned = path_lengths(policy, maze, goal, mechanism=mechanism)
+        spl, _ = shortest_paths(maze, goal, mechanism=mechanism)
+        far = {"planned": planned, "best": spl, "shortest": spl}
+        return {name: np.where(x == UNREACHABLE, np.inf, x) for name, x in far.items()}
+    best, spl, _ = cheapest_paths(maze, goal, cost, mechanism=mechanism)
+    planned = path_costs(policy, maze, goal, cost, mechanism=mechanism)
+    return {"planned": planned, "best": best, "shortest": spl}
 
 
 def _triple(state: np.ndarray) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ written by hand, and stays when the page is made again.
 
 import io
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
@@ -23,7 +24,8 @@ from hvin_jax.report.tables import (
     write_table,
 )
 
-_BEGIN, _END = "<!-- made by experiments.report -->", "<!-- end -->"
+# What stands before and after what is made; the first names the command that makes it.
+_MADE = re.compile(r"<!-- made by \S+ -->.*?<!-- end -->", re.DOTALL)
 # Sharp at the width of a page, and small: these files are kept in git.
 _DPI, _COLOURS = 100, 128
 
@@ -31,10 +33,12 @@ _DPI, _COLOURS = 100, 128
 class Page:
     """The report of one study: what it says and what it is called."""
 
-    def __init__(self, folder: pathlib.Path, name: str) -> None:
-        """Collects tables and figures for `folder/name.md`."""
+    def __init__(
+        self, folder: pathlib.Path, name: str, made_by: str = "experiments.report"
+    ) -> None:
+        """Collects tables and figures for `folder/name.md`, which a command makes."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._name = folder, name
+        self._folder, self._name, self._made_by = folder, name, made_by
         self._parts: list[str] = []
 
     def text(self, text: str) -> None:
@@ -64,11 +68,10 @@ class Page:
         before, after = f"# {self._name}\n\n", "\n"
         if path.exists():
             page = path.read_text()
-            head, begin, rest = page.partition(_BEGIN)
-            _, end, tail = rest.partition(_END)
-            if begin and end:
-                before, after = head, tail
-        write_text(path, f"{before}{_BEGIN}\n\n{self.content}\n{_END}{after}")
+            if made := _MADE.search(page):
+                before, after = page[: made.start()], page[made.end() :]
+        marks = f"<!-- made by {self._made_by} -->", "<!-- end -->"
+        write_text(path, f"{before}{marks[0]}\n\n{self.content}\n{marks[1]}{after}")
         return path
 
 

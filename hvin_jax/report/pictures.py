@@ -8,6 +8,7 @@ import numpy as np
 from hvin_jax.planner import load_planner
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
+from hvin_jax.tasks._states import states_as_written
 from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.training.workdir import read_metrics
@@ -28,9 +29,13 @@ def draw_run(folder: pathlib.Path, test_mazes: Callable[[], MazeData]) -> None:
         return
     planner, data = load_planner(folder), test_mazes()[:SHOWN]
     save_figure(learning_curves(read_metrics(folder), title=folder.name), folder / "curves.png")
-    policy = np.asarray(planner.policy(data.maze, data.goal, layers="own").logits.argmax(-1))
+    output = planner.policy(data.maze, data.goal, layers="own", cost=data.cost)
+    policy = np.asarray(output.logits.argmax(-1))
     save_figure(mazes_figure(data, policy=policy, title=folder.name), folder / "examples.png")
     starts = [farthest_start(spl) for spl in data.spl]
     hard = max(range(len(starts)), key=lambda index: data.spl[index][starts[index]])
-    plan = planner.plan(data.maze[hard], data.goal[hard], starts[hard], layers="own")
-    save_figure(plan_figure(plan, data.maze[hard], mechanism=data.mechanism), folder / "plan.png")
+    maze, cost = data.maze[hard], None if data.cost is None else data.cost[hard]
+    goal = states_as_written(data.goal[hard])
+    plan = planner.plan(maze, goal, starts[hard], layers="own", cost=cost)
+    figure = plan_figure(plan, maze, mechanism=data.mechanism, cost=cost)
+    save_figure(figure, folder / "plan.png")

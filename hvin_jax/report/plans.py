@@ -1,5 +1,6 @@
 """A plan as a picture."""
 
+import io
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ from hvin_jax.tasks.mechanisms import Mechanism
 with needs("drawing a plan", "matplotlib", extra="draw"):
     from matplotlib.figure import Figure
 
-_NOTE = (
-    "Values are latent: they have no unit and need not rise towards the goal; the arrows are what "
-    "the planner does."
+NOTE = (
+    "Values are latent: they have no unit and need not rise towards the goal; the arrows, or "
+    "colours, are what the planner does."
 )
 
 
-def plan_figure(plan: Plan, maze: np.ndarray, *, mechanism: Mechanism) -> Figure:
+def plan_figure(
+    plan: Plan, maze: np.ndarray, *, mechanism: Mechanism, cost: np.ndarray | None = None
+) -> Figure:
     """The path, and the value map with the policy where the planner has one.
 
     Where there is no path to the goal, none is drawn.
@@ -27,11 +30,13 @@ def plan_figure(plan: Plan, maze: np.ndarray, *, mechanism: Mechanism) -> Figure
       plan: what to draw.
       maze: `[H, W]`, the map that it is a plan for.
       mechanism: how the agent moves.
+      cost: `[H, W]`, what it costs to enter each cell, if that was planned with.
     """
     if plan.shortest is None:
         caption = "no path"
     elif plan.reached:
-        caption = f"path of {plan.length} actions"
+        costs = "" if plan.cost is None else f", cost {plan.cost:.6g}"
+        caption = f"path of {plan.length} actions{costs}"
     else:
         caption = f"lost after {plan.length} actions"
     shown: dict[str, Any] = {
@@ -41,9 +46,17 @@ def plan_figure(plan: Plan, maze: np.ndarray, *, mechanism: Mechanism) -> Figure
         "path": None if plan.shortest is None else plan.path,
         "title": plan.summary(),
         "caption": caption,
+        "cost": cost,
     }
     if plan.values is None:
         return maze_figure(maze, **shown)
     return value_figure(
-        plan.values, maze, policy=plan.policy, value_name="latent value", note=_NOTE, **shown
+        plan.values, maze, policy=plan.policy, value_name="latent value", note=NOTE, **shown
     )
+
+
+def png_of(figure: Figure) -> bytes:
+    """A figure as a picture for notebooks."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=80, facecolor="white")
+    return file.getvalue()

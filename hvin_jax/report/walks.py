@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hvin_jax._extras import needs
-from hvin_jax._files import atomic_write
+from hvin_jax.report._gif import save_gif
 from hvin_jax.tasks.doom.engine import Engine, Pose
 from hvin_jax.tasks.doom.levels import CELL, cell_centre
 
@@ -51,16 +51,7 @@ class Film:
         """Writes a GIF, which stays on its last picture for two seconds."""
         durations = [_MILLISECONDS] * (len(self._frames) - 1) + [2000]
         frames = [_few_colours(frame) for frame in self._frames]
-        with atomic_write(path) as file:
-            frames[0].save(
-                file,
-                format="GIF",
-                save_all=True,
-                append_images=frames[1:],
-                duration=durations,
-                loop=0,
-                optimize=False,
-            )
+        save_gif(path, frames, durations)
 
     def _frame(self, screen: np.ndarray, pose: Pose) -> Image.Image:
         width, side = _SHOWN

@@ -1,0 +1,1 @@
+"""`hvin play`: a page on this machine where people draw maps and watch planners think."""
