@@ -17,13 +17,13 @@ from absl import flags
 import hvin_jax
 from experiments.launch.console import say
 from experiments.launch.exits import integers, readable_errors, run_main
-from hvin_jax._files import read_json, write_json
+from hvin_jax._files import read_json, write_json, write_text
 from hvin_jax._saved import checksum, flat_params
 from hvin_jax.planner import Planner, load_planner, planner_folder
 from hvin_jax.tasks.datasets import check_request
 from hvin_jax.tasks.generation import MapLaw, about_families
 from hvin_jax.tasks.generation.mixture import parse_families
-from hvin_jax.training.results import git_commit
+from hvin_jax.training.results import card_text, git_commit
 
 _PLANNER = flags.DEFINE_string("planner", None, "Name or folder of the planner.", required=True)
 _FAMILIES = flags.DEFINE_list("families", [], "Families of maps, by default all.")
@@ -58,13 +58,14 @@ def main() -> None:
             )
         # Here, because matplotlib takes long to import.
         from hvin_jax.report import generality
+        from hvin_jax.report.arrangements import about_leaks, can_be_listed
         from hvin_jax.report.page import Page
 
         data = generality.training_data(planner)
         if data.get("seed") == _SEED.value:
             raise ValueError(f"--seed={_SEED.value} gives maps of its training, take another")
         name = _NAME.value or _name_of(_PLANNER.value)
-        page = Page(pathlib.Path(_OUT.value), name)
+        page = Page(pathlib.Path(_OUT.value), name, made_by="experiments.generality")
         path = pathlib.Path(_OUT.value) / f"{name}.json"
         cells = _measured_before(path, planner)
         for size, family in itertools.product(maps, families):
@@ -79,7 +80,10 @@ def main() -> None:
         generality.write_page(page, shown, trained=trained, about=about)
         say(str(page.write()))
         if _CARD.value:
-            _write_card(generality.summary(shown, seed=_SEED.value, trained=trained))
+            measured = generality.summary(shown, seed=_SEED.value, trained=trained)
+            if can_be_listed(planner):
+                measured["kernels"] = about_leaks(planner)
+            _write_card(measured)
 
 
 def _maps(size: int) -> int:
@@ -140,7 +144,10 @@ def _about(planner: Planner, trained: list[str]) -> str:
 def _write_card(measured: dict[str, Any]) -> None:
     path = planner_folder(_PLANNER.value) / "planner.json"
     content = read_json(path)
-    write_json(path, {**content, "card": {**content.get("card", {}), "measured": measured}})
+    card = {**content.get("card", {}), "measured": measured}
+    write_json(path, {**content, "card": card})
+    if (to_read := path.with_name("CARD.md")).exists():
+        write_text(to_read, card_text(card))
     say(str(path))
 
 

@@ -4,18 +4,23 @@ import json
 
 import jax
 import pytest
-from absl import flags
 from absl.testing import flagsaver
+from launching import loaded
 
-from experiments import generality
 from hvin_jax import Planner, load_planner, save_planner
 from hvin_jax.models import DTVIN, init_params, settings_of
 from hvin_jax.report import generality as measuring
 from hvin_jax.tasks.mechanisms import get_mechanism
 
 
+@pytest.fixture(scope="module")
+def generality():
+    with loaded("generality") as module:
+        yield module
+
+
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
+def command(generality, tmp_path, monkeypatch, capsys):
     """Runs the command with a planner that was trained on caves; what it prints."""
     motion = get_mechanism("news")
     model = DTVIN(1, 4, depth=3)
@@ -23,7 +28,6 @@ def command(tmp_path, monkeypatch, capsys):
     params = init_params(model, jax.random.key(0))
     save_planner(tmp_path / "mine/planner", Planner(settings_of(model), params, motion, card))
     monkeypatch.chdir(tmp_path)
-    flags.FLAGS.mark_as_parsed()
 
     def run(**options):
         given = {"planner": "mine", "sizes": ["7", "9"], "families": ["caves", "spirals"]}
