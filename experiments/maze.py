@@ -19,12 +19,12 @@ from absl import flags
 
 from experiments.launch import command
 from experiments.launch.exits import run_main
-from experiments.launch.mazes import check_mazes, configured_mazes
+from experiments.launch.mazes import check_mazes, configured_mazes, settle_data
 from experiments.launch.settings import model_of, recipe_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.pictures import PICTURES, draw_run
 from hvin_jax.tasks.files import load_mazes
-from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.tasks.walls import walled
 from hvin_jax.training.maze_task import first_weights, maze_forward, maze_split, maze_task
 
 # Its flags are this command's, so that --help lists them.
@@ -41,8 +41,9 @@ def main() -> None:
         if "symmetries" not in config.train:
             raise ValueError("this configuration is for views: python -m experiments.vizdoom")
         check_mazes(config.data)
-        recipe, model = recipe_of(config), model_of(config)
-        weights = first_weights(config.train.weights, model, get_mechanism(config.data.mechanism))
+        mechanism, terrain = settle_data(config.data)
+        recipe, model = recipe_of(config), model_of(config, mechanism, terrain=terrain)
+        weights = first_weights(config.train.weights, model, mechanism)
         mazes = functools.cache(lambda: configured_mazes(config.data, run.data_dir))
         result = run.train(
             lambda: maze_task(
@@ -59,8 +60,8 @@ def main() -> None:
 def _evaluate(run: command.Command) -> None:
     planner = load_planner(run.checkpoint)
     path, split = run.data
-    data = getattr(load_mazes(path), split)
-    if data.mechanism.name != planner.mechanism.name:
+    data = walled(getattr(load_mazes(path), split))  # as `Planner.plan` plans
+    if data.mechanism != planner.mechanism:
         raise ValueError(
             f"{path} has mazes for {data.mechanism.name}, the planner is for "
             f"{planner.mechanism.name}"

@@ -243,5 +243,6 @@ def test_help_and_version(hvin):
         assert code == 0
         assert all(text in out for text in expected)
     assert hvin("--version") == (0, f"hvin_jax {hvin_jax.__version__}\n", "")
-    assert hvin()[::2] == (2, "hvin: say what to do: hvin plan or hvin mazes, see hvin --help\n")
+    what = "hvin plan, mazes, label or play"
+    assert hvin()[::2] == (2, f"hvin: say what to do: {what}, see hvin --help\n")
     assert hvin("dance")[0] == 2

@@ -12,7 +12,7 @@ from ml_collections.config_dict import placeholder
 from hvin_jax.models import MODELS, default_settings
 
 # What the task decides, not the configuration.
-_OF_THE_TASK = ("num_orientations", "num_actions", "moves")
+_OF_THE_TASK = ("num_orientations", "num_actions", "moves", "terrain")
 # The settings of each kind of model, with their defaults.
 MODEL_SETTINGS: dict[str, dict[str, Any]] = {
     kind: {k: x for k, x in default_settings(kind).items() if k not in _OF_THE_TASK}
@@ -39,7 +39,9 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.seed = 0  # of parameters, noise and the order of the data
 
     config.data = ConfigDict()
-    config.data.file = ""  # a file of mazes; by default they are made from what follows
+    # A file of mazes, which also says how the agent moves; without one they are made from what
+    # follows.
+    config.data.file = ""
     config.data.mechanism = "diffdrive"
     config.data.size = size
     config.data.train = 25000
@@ -49,6 +51,9 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.data.min_decimation = 0.0
     config.data.max_decimation = 1.0
     config.data.families = ""  # such as "caves:2,rooms:1", in place of the protocol's mazes
+    config.data.costs = ""  # such as "1:9": entering a cell costs a number between these
+    config.data.more_goals = 0  # besides the one that each maze has; any of them counts
+    config.data.any_orientation = False  # whether it matters not how the agent faces at a goal
 
     # All settings of all models are there, so that --config.model.kind may change the kind; those
     # of other kinds are None, and are left alone.
@@ -63,6 +68,7 @@ def base_config(*, name: str, model: str, size: int) -> ConfigDict:
     config.loss.walls = True  # count wall cells too, whose labels are noise
     config.loss.any_optimal = False  # accept every optimal action, not only the label
     config.loss.long_paths = 0.0  # how much more states far from the goal count
+    config.loss.leave_out_goals = False  # whether the goal's own label does not count
     config.loss.policies_every = 0  # adaptive highway loss: also after each so many layers
 
     config.optimizer = ConfigDict()

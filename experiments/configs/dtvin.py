@@ -34,7 +34,8 @@ def get_config(cell: str = "") -> ConfigDict:
     config = base_config(name=f"dtvin-{cell}", model="dtvin", size=int(size))
     use_fast_recipe(config)
     config.data.mechanism = mechanism
-    config.data.train, config.data.valid, config.data.test = 5000, 500, 1000
+    config.data.train, config.data.test = 5000, 1000
+    config.data.valid = 500 if int(size) == 15 else 200
     if int(size) == 100:  # whose two steps are minutes
         config.data.train, config.data.valid = 64, 32
         config.train.batch_size = config.eval.batch_size = 8

@@ -8,11 +8,12 @@ from ml_collections import ConfigDict
 from tqdm import tqdm
 
 from hvin_jax._files import new_folder
+from hvin_jax.cli.mazes import parse_costs
 from hvin_jax.tasks.datasets import check_request, make_mazes
-from hvin_jax.tasks.files import load_mazes, save_mazes
+from hvin_jax.tasks.files import load_mazes, read_kind, save_mazes
 from hvin_jax.tasks.generation import Law, MapLaw, MazeLaw
 from hvin_jax.tasks.maze_data import SPLITS, MazeSplits
-from hvin_jax.tasks.mechanisms import get_mechanism
+from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.training.devices import usable_cores
 
 
@@ -22,14 +23,15 @@ def check_mazes(data: ConfigDict) -> None:
     Args:
       data: the part `data` of a configuration.
     """
-    mechanism = get_mechanism(data.mechanism)
     if data.file:
         return
     check_request(
         law=_law(data),
-        mechanism=mechanism,
+        mechanism=get_mechanism(data.mechanism),
         counts={split: data[split] for split in SPLITS},
         seed=data.seed,
+        costs=parse_costs(data.get("costs", "")),
+        goals=1 + data.get("more_goals", 0),
     )
     for split in ("valid", "test"):
         if not data[split]:
@@ -37,6 +39,26 @@ def check_mazes(data: ConfigDict) -> None:
                 f"config.data.{split} is 0: a run selects its model on valid and measures it on "
                 "test mazes"
             )
+
+
+def settle_data(data: ConfigDict) -> tuple[Mechanism, bool]:
+    """How the agent moves in the mazes of a configuration, and whether their cells have costs.
+
+    A file knows both. What it is then stands in the configuration, too, with a checksum: a run does
+    not go on with a file that has changed.
+    """
+    if not data.file:
+        return get_mechanism(data.mechanism), bool(data.get("costs"))
+    kind = read_kind(data.file)
+    with open(data.file, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    with data.unlocked():
+        data.update(
+            {**kind.counts, "mechanism": kind.mechanism.name, "size": max(kind.size)},
+            families="",
+            digest=digest,
+        )
+    return kind.mechanism, kind.has_costs
 
 
 def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
@@ -50,16 +72,15 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
       The mazes.
     """
     if data.file:
-        mazes = load_mazes(data.file)
-        if mazes.mechanism.name != data.mechanism:
-            raise ValueError(
-                f"{data.file} has mazes for {mazes.mechanism.name}, but config.data.mechanism is "
-                f"{data.mechanism}"
-            )
-        return mazes
+        return load_mazes(data.file)
     kind = f"decimation{data.min_decimation:g}to{data.max_decimation:g}"
     if data.get("families"):  # whose names and weights may be too long for a file's
         kind = f"families-{hashlib.sha256(data.families.encode()).hexdigest()[:12]}"
+    costs, goals = data.get("costs", ""), 1 + data.get("more_goals", 0)
+    any_orientation = data.get("any_orientation", False)
+    kind += f"-costs{costs.replace(':', 'to')}" if costs else ""
+    kind += f"-goals{goals}" if goals > 1 else ""
+    kind += "-any_orientation" if any_orientation else ""
     path = folder / (
         f"{data.mechanism}-{data.size}-{data.train}-{data.valid}-{data.test}-seed{data.seed}"
         f"-{kind}.npz"
@@ -78,6 +99,9 @@ def configured_mazes(data: ConfigDict, folder: pathlib.Path) -> MazeSplits:
             valid=data.valid,
             test=data.test,
             seed=data.seed,
+            costs=parse_costs(costs),
+            goals=goals,
+            any_orientation=any_orientation,
             workers=usable_cores(),
             progress=bar.update,
         )

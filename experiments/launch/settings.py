@@ -58,14 +58,23 @@ def settle_kind(config: ConfigDict, given: Iterable[str]) -> None:
                 config.model[name] = default
 
 
-def model_of(config: ConfigDict) -> Any:
-    """The planner of a configuration; impossible settings are an error."""
-    mechanism: Mechanism = get_mechanism(config.data.mechanism)
+def model_of(
+    config: ConfigDict, mechanism: Mechanism | None = None, *, terrain: bool = False
+) -> Any:
+    """The planner of a configuration; impossible settings are an error.
+
+    Args:
+      config: the configuration.
+      mechanism: how the agent moves; by default the one that `config.data` names.
+      terrain: whether cells have costs.
+    """
+    mechanism = mechanism or get_mechanism(config.data.mechanism)
     settings = stored(config)["model"]
     of_task: dict[str, Any] = {
         "num_orientations": mechanism.num_orientations,
         "num_actions": mechanism.num_actions,
         "moves": mechanism.moves,
+        "terrain": terrain,
     }
     known = default_settings(settings["kind"])
     model = make_model(**settings, **{name: x for name, x in of_task.items() if name in known})

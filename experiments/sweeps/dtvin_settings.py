@@ -10,6 +10,7 @@ from experiments.grids import Sweep
 _CHANGES: dict[str, dict[str, object]] = {
     "default": {},
     "as_sharp_as_trained": {"model.sharpness": 1.0},
+    "goal_in_own_cell": {"model.goal_seen": "own"},
     "softmax_over_states": {"model.normalise": "state"},
     "dense_on_q": {"model.head": "q"},
     "dense_on_q_at_random": {"model.head": "q", "model.head_start": "random"},
@@ -35,8 +36,8 @@ def get_config() -> Sweep:
             "data.train": 4000,
             "data.valid": 200,
             "data.test": 500,
-            "train.num_steps": 600,
-            "eval.every_steps": 200,
+            "train.num_steps": 1000,
+            "eval.every_steps": 500,
         },
         variants=_VARIANTS,
         seeds=(0, 1, 2),

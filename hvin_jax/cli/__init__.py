@@ -1,4 +1,4 @@
-"""The command `hvin`: plan on a map of your own, or make mazes.
+"""The command `hvin`: plan on a map of your own, make mazes, a data set of maps, or play.
 
 Each mistake of a user ends it with one sentence and exit code 2.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import hvin_jax
 from hvin_jax._extras import MissingExtraError
-from hvin_jax.cli import mazes, plan
+from hvin_jax.cli import label, mazes, plan, play
 from hvin_jax.cli._parser import Parser
 
 __all__ = ["main"]
@@ -19,8 +19,10 @@ Plans paths with highway value iteration networks, and makes mazes to train them
 
   hvin plan my_maze.txt
   hvin mazes --size=15 --out=data/mazes15.npz
+  hvin label --maps=floors/ --out=data/floors.npz
+  hvin play
 
-hvin plan --help and hvin mazes --help tell more."""
+hvin plan --help and the like tell more."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -35,12 +37,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--version", action="version", version=version, help="show the version and exit"
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (plan, mazes):
+    for command in (plan, mazes, label, play):
         command.add_parser(commands)
     arguments, unknown = parser.parse_known_args(argv)
     chosen: Parser | None = getattr(arguments, "parser", None)
     if chosen is None:
-        parser.error("say what to do: hvin plan or hvin mazes, see hvin --help")
+        parser.error("say what to do: hvin plan, mazes, label or play, see hvin --help")
     if unknown:
         chosen.error(_unknown(unknown[0], chosen))
     try:

@@ -88,6 +88,24 @@ def add_parser(commands: Any) -> None:
         "listed below.",
     )
     add(
+        "--costs",
+        metavar="LOW:HIGH",
+        default="",
+        help="Entering a cell costs a number drawn between these two, such as 1:9.",
+    )
+    add(
+        "--goals",
+        metavar="N",
+        type=at_least(1),
+        default=1,
+        help="Goals of a maze, any of which counts; by default %(default)s.",
+    )
+    add(
+        "--any_orientation",
+        action="store_true",
+        help="It does not matter how the agent faces at a goal.",
+    )
+    add(
         "--format",
         choices=["compact", "npz"],
         default="compact",
@@ -114,6 +132,8 @@ def _run(arguments: argparse.Namespace) -> int:
         counts=counts,
         seed=arguments.seed,
         workers=workers,
+        costs=parse_costs(arguments.costs),
+        goals=arguments.goals,
     )
     if arguments.preview and pathlib.Path(arguments.preview).suffix.lower() != ".png":
         raise ValueError(f"--preview={arguments.preview} does not end in .png")
@@ -145,8 +165,13 @@ def _make(arguments: argparse.Namespace, law: Law, counts: dict[str, int], worke
         mazes = make_mazes(
             law=law,
             mechanism=get_mechanism(arguments.mechanism),
-            **counts,
+            train=counts["train"],
+            valid=counts["valid"],
+            test=counts["test"],
             seed=arguments.seed,
+            costs=parse_costs(arguments.costs),
+            goals=arguments.goals,
+            any_orientation=arguments.any_orientation,
             workers=workers,
             progress=progress,
         )
@@ -177,6 +202,17 @@ def parse_size(text: str) -> tuple[int, int]:
         shown = text if len(text) <= 20 else f"{text[:17]}..."
         raise ValueError(f"--size={shown} is neither a side, such as 15, nor ROWSxCOLUMNS")
     return int(match[1]), int(match[2] or match[1])
+
+
+def parse_costs(text: str) -> tuple[float, float] | None:
+    """The lowest and the highest cost from LOW:HIGH; None of nothing."""
+    if not text:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError as error:
+        raise ValueError(f"costs are {text[:40]!r}, expected LOW:HIGH, such as 1:9") from error
+    return low, high
 
 
 @contextlib.contextmanager

@@ -1,12 +1,11 @@
 """`hvin plan`: plans a path on a map of your own with a trained planner."""
 
 import argparse
+import dataclasses
 import re
 import sys
 import warnings
 from typing import Any
-
-import numpy as np
 
 from hvin_jax._extras import MissingExtraError
 from hvin_jax._files import check_writable
@@ -14,14 +13,22 @@ from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.plan import Plan
 from hvin_jax.planner import Planner, UnmeasuredWarning, load_planner, shipped_planners
 from hvin_jax.tasks.mechanisms import MECHANISMS
-from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap, from_text, read_map, to_text
+from hvin_jax.tasks.own_maps import (
+    MOST_CELLS,
+    OwnMap,
+    from_text,
+    read_array,
+    read_map,
+    to_text,
+)
 
 _ABOUT = """\
 Plans a path on a map of your own with a trained planner, draws it and says how it compares with a
 shortest one.
 
-A map is a drawing (.txt: # wall, . free, S start, G goal), a black-and-white image (.png) or an
-array of 0 and 1 (.npy); - reads a drawing from the standard input."""
+A map is a drawing (.txt: # wall, . free, S start, G goal, 1 to 9 what entering a cell costs), a
+black-and-white image (.png) or an array of 0 and 1 (.npy); - reads a drawing from the standard
+input. Of several goals any counts. Costs need a planner that was trained with them."""
 
 _EXAMPLES = """\
 examples:
@@ -65,6 +72,11 @@ def add_parser(commands: Any) -> None:
         "--cell", metavar="N", type=at_least(1), default=1, help="For images: pixels per cell."
     )
     parser.add_argument(
+        "--cost",
+        metavar="FILE",
+        help="What it costs to enter each cell: an array of numbers (.npy) of the map's shape.",
+    )
+    parser.add_argument(
         "--out", default="plan.png", help="Picture to write, *.png or *.svg; '' for none."
     )
     parser.set_defaults(run=_run, parser=parser)
@@ -72,21 +84,24 @@ def add_parser(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     own_map = _read(arguments)
+    if arguments.cost:
+        own_map = dataclasses.replace(own_map, cost=read_array(arguments.cost))
     if arguments.out:
         check_writable(arguments.out)
     planner = _planner(arguments, own_map)
     if caution := planner.caution(own_map.maze.shape):
         print(f"{arguments.parser.prog}: {caution}", file=sys.stderr)
     start = _state("start", arguments.start, own_map.start)
-    goal = _state("goal", arguments.goal, own_map.goal)
+    several = arguments.goal is None and len(own_map.goals) > 1
+    goal = own_map.goals if several else _state("goal", arguments.goal, own_map.goal)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmeasuredWarning)
-        plan: Plan = planner.plan(own_map.maze, goal, start)
-    shown = OwnMap(own_map.maze, plan.start[:2], plan.goal[:2])
+        plan: Plan = planner.plan(own_map.maze, goal, start, cost=own_map.cost)
+    shown = OwnMap(own_map.maze, plan.start[:2], plan.goal[:2], own_map.cost)
     print(to_text(shown, path=None if plan.shortest is None else plan.path))
     print(f"{planner.name}: {plan.summary()}")
     if arguments.out:
-        _draw(plan, own_map.maze, planner, arguments.out)
+        _draw(plan, own_map, planner, arguments.out)
     return 0 if plan.reached else 1
 
 
@@ -124,12 +139,13 @@ def _state(name: str, text: str | None, drawn: tuple[int, int] | None) -> tuple[
     return drawn
 
 
-def _draw(plan: Plan, maze: np.ndarray, planner: Planner, out: str) -> None:
+def _draw(plan: Plan, own_map: OwnMap, planner: Planner, out: str) -> None:
     try:
         from hvin_jax.report.plans import plan_figure
         from hvin_jax.tasks.drawing import save_figure
     except MissingExtraError as error:
         print(f"no picture was drawn, since {error}")
         return
-    save_figure(plan_figure(plan, maze, mechanism=planner.mechanism), out)
+    figure = plan_figure(plan, own_map.maze, mechanism=planner.mechanism, cost=own_map.cost)
+    save_figure(figure, out)
     print(out)

@@ -38,6 +38,9 @@ def maze_task(
     mechanism, size = mazes.mechanism, mazes.train.size
     settings = settings_of(model)
     check_mechanism(settings, mechanism)
+    if mazes.train.cost is not None and not model.terrain:
+        raise ValueError("these mazes have costs, and the model knows none: make it with terrain")
+    any_orientation = bool((mazes.train.goal[..., 2] < 0).all())
 
     def init(key: jax.Array) -> Params:
         return init_params(model, key, size) if weights is None else weights
@@ -45,7 +48,8 @@ def maze_task(
     jax.eval_shape(init, jax.random.key(0))  # impossible settings show here
 
     def save(folder: pathlib.Path, params: Params, card: Mapping[str, Any]) -> None:
-        save_planner(folder / "planner", Planner(settings, params, mechanism, card))
+        planner = Planner(settings, params, mechanism, card, any_orientation=any_orientation)
+        save_planner(folder / "planner", planner)
 
     return Task(
         model=settings,
@@ -73,7 +77,7 @@ def first_weights(source: str, model: Any, mechanism: Mechanism) -> Params | Non
     if not source:
         return None
     other = load_planner(source)
-    if other.mechanism.name != mechanism.name:
+    if other.mechanism != mechanism:
         raise ValueError(f"{source} is a planner for {other.mechanism.name}, not {mechanism.name}")
     try:
         return Planner(settings_of(model), other.params, mechanism).params
@@ -82,7 +86,7 @@ def first_weights(source: str, model: Any, mechanism: Mechanism) -> Params | Non
 
 
 def maze_forward(model: Any) -> Forward:
-    """Applies a planner to batches with maze `[B, H, W]` and goal `[B, 3]`."""
+    """Applies a planner to batches with what `planner_arrays` has."""
 
     def forward(
         params: Params,
@@ -104,6 +108,7 @@ def maze_forward(model: Any) -> Forward:
             goal,
             train=key is not None,
             example_index=example_index,
+            **{name: batch[name] for name in ("inside", "cost") if name in batch},
             rngs=None if key is None else {"exploration": key},
             **options,
         )
@@ -128,8 +133,9 @@ def maze_split(data: MazeData) -> Split:
 
 
 def planner_arrays(data: MazeData) -> dict[str, np.ndarray]:
-    """What a planner looks at: maps and goals."""
-    return {"maze": data.maze, "goal": data.goal}
+    """What a planner looks at: maps and goals, costs and where maps end."""
+    arrays = {"maze": data.maze, "goal": data.goal, "cost": data.cost, "inside": data.inside()}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def training_arrays(data: MazeData) -> dict[str, np.ndarray]:

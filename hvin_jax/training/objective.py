@@ -19,7 +19,8 @@ from hvin_jax.models import LayerPolicies, PlannerOutput
 from hvin_jax.planning._platforms import pick
 from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets
 
-# Arrays of a batch of mazes by name, as in `MazeData`: maze, goal, label, optimal, spl.
+# Arrays of a batch of mazes by name, as in `MazeData`: maze, goal, label, optimal, spl, and if they
+# are there cost and inside.
 Batch = Mapping[str, jax.Array]
 
 
@@ -51,6 +52,8 @@ class Imitation:
       policies_every: J; if not 0, the adaptive highway loss of DT-VIN: the policy is read off after
         each J layers, and counts in every state that so many layers can reach, SPL ≤ n. States
         without a path never count. The mean is over all these terms.
+      leave_out_goals: whether the goal itself does not count. Labels there are to stay, which where
+        walls block means to run into one: a model for which walls are bad can't learn both.
       map_weight: for models that predict the map, how much its cross-entropy counts: that of a cell
         as much as so many times the loss of the cell's O states.
     """
@@ -59,6 +62,7 @@ class Imitation:
     any_optimal: bool = False
     long_paths: float = 0.0
     policies_every: int = 0
+    leave_out_goals: bool = False
     map_weight: float = 0.0
 
     def __post_init__(self) -> None:
@@ -75,13 +79,16 @@ class Imitation:
 
         Args:
           output: of a model, with logits `[B, H, W, O, A]`.
-          batch: with label, optimal and spl `[B, H, W, O]`, and maze `[B, H, W]`.
+          batch: with label, optimal and spl `[B, H, W, O]`, and maze `[B, H, W]`; with inside
+            `[B, H, W]`, nothing beyond the border of a map counts.
 
         Returns:
           The sums over all states.
         """
         optimal = action_sets(batch["optimal"], num_actions=output.logits.shape[-1])
         weight = self._weight(batch["spl"])
+        if "inside" in batch:
+            weight = jnp.where(batch["inside"][..., None], weight, 0)
         if output.layers is None:
             sums = self._sums(output.logits, optimal, batch["label"], weight)
         else:
@@ -132,4 +139,6 @@ class Imitation:
         if self.long_paths:
             steps = jnp.where(reachable, spl, 0).astype(jnp.float32)
             weight += self.long_paths / (spl.shape[1] + spl.shape[2]) * steps
+        if self.leave_out_goals:
+            weight = jnp.where(spl == 0, 0.0, weight)
         return weight if self.walls else jnp.where(reachable, weight, 0.0)

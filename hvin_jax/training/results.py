@@ -62,6 +62,9 @@ def test_scores(evaluation: Evaluation, data: MazeData) -> dict[str, Any]:
     """How a model did on some mazes, as it stands in `result.json`, see `workdir.RESULT_SCHEMA`."""
     longest = int(data.spl[start_states(data.spl)].max(initial=0))
     scores = scores_dict(evaluation.scores, spl_ranges(max(data.size), longest))
+    if data.cost is not None:
+        succeeds = evaluation.scores.successes.any()
+        scores["cost_ratio"] = evaluation.scores.cost_ratio if succeeds else None
     return {**scores, "map_accuracy": evaluation.map_accuracy}
 
 
@@ -78,6 +81,8 @@ def scores_table(test: dict[str, Any]) -> str:
         f"%Opt {100 * test['percent_optimal']:.2f}, %Suc {100 * test['percent_success']:.2f} "
         "(states without a path: optimal, but no success)"
     )
+    if test.get("cost_ratio") is not None:
+        lines.append(f"mean cost of successful paths: {test['cost_ratio']:.4f} of the cheapest")
     if test.get("map_accuracy") is not None:
         lines.append(f"cells whose map is predicted right: {100 * test['map_accuracy']:.3f} %")
     return "\n".join(lines)
@@ -152,5 +157,31 @@ mazes that it had never seen, from every start state:
 {scores_table(card["test"])}
 ```
 
-It plans on maps of any size, but has learned from the ones above: expect less on much larger maps.
+{_beyond(card.get("measured"))}
 """
+
+
+def _beyond(measured: Mapping[str, Any] | None) -> str:
+    """What is known of other maps than those of the test; `measured`: see `report.generality`."""
+    if not measured:
+        return (
+            "It plans on maps of any size, but has learned from the ones above: expect less on "
+            "much larger maps."
+        )
+    rows = [
+        f"- {size}×{size}: success {100 * x['success_rate']:.2f} % in the mean, "
+        f"{100 * x['worst_success_rate']:.2f} % in the worst family; optimal "
+        f"{100 * x['optimality_rate']:.2f} %"
+        for size, x in measured["by_size"].items()
+    ]
+    listed = measured.get("kernels")
+    if listed:
+        counts = ", ".join(f"{x['wrong']:,} of {x['kernels']:,} {k}" for k, x in listed.items())
+        rows.append(
+            "\nKernels that lead elsewhere than they should by more than 0.1 %, of all "
+            f"arrangements of walls around a cell (hvin_jax/report/arrangements.py): {counts}."
+        )
+    return (
+        f"Measured on new maps of {len(measured['families'])} families, most of which it was not "
+        "trained on, from all start states:\n\n" + "\n".join(rows)
+    )

@@ -15,6 +15,7 @@ learn of it by that step's all-reduce.
 import collections
 import contextlib
 import dataclasses
+import json
 import math
 import os
 import pathlib
@@ -94,6 +95,7 @@ def train(
         if config is None:
             task = task if isinstance(task, Task) else task()
             config = _description(task, recipe)
+        config = json.loads(json.dumps(config))  # as it is read back: tuples are lists
         if is_first:
             workdir.check_owner(folder, config)
         if hosts.as_the_first((folder / "result.json").exists()):

@@ -47,6 +47,7 @@ RESULT_SCHEMA = {
         "ranges": "list of {low, high, count, success_rate, optimality_rate}: low < SPL <= high",
         "percent_optimal": "%Opt of the baseline code, a mean over mazes, 0 to 1",
         "percent_success": "%Suc of the baseline code",
+        "cost_ratio": "of mazes with costs: mean cost of successful paths relative to the cheapest",
         "map_accuracy": "share of cells whose map is predicted right; null if the map is given",
         "prediction_error": "share of all states, walls too, where the action is not the label",
         "starts_by_spl": "number of start states with SPL = 0, 1, 2, ...",
