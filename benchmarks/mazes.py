@@ -43,6 +43,10 @@ def main(argv: list[str]) -> None:
             _command(f"--size={size}", f"--format={file_format}", f"--out={out}")
             add(f"make {_SPLITS} mazes, {size}×{size}, {file_format}", began, limit)
         began = time.perf_counter()
+        counts = ("--train=10000", "--valid=0", "--test=0")
+        _command("--size=25", "--costs=1:9", *counts, f"--out={folder}/costs.npz")
+        add("make 10,000 mazes with costs from 1 to 9, 25×25, compact", began, 30.0)
+        began = time.perf_counter()
         test = load_mazes(compact).test
         add(f"read and check {_SPLITS} mazes, 25×25, compact", began)
     for name, policy in _policies(test).items():

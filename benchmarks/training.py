@@ -1,11 +1,12 @@
-"""Does the input pipeline make the training step wait?
+"""Does the input pipeline make the training step wait? What does it cost to see costs?
 
     python -m benchmarks.training [--json=FILE]
 
 Times training steps of a small VIN, split over CPU devices as in training, with a batch that is
 already there, with batches from a copy of the data on the device, and with streamed ones. A small
 model is the hardest case: the shorter the step, the less time there is to prepare the next batch.
-Takes about two minutes. Prints the table that stands in benchmarks/README.md.
+Then those of a highway VIN of the cpu size, with and without the channels of what cells cost. Takes
+about three minutes. Prints the table that stands in benchmarks/README.md.
 """
 
 import collections
@@ -15,10 +16,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from absl import app, flags
 
 from benchmarks.harness import Figure, best_seconds, note, report
-from hvin_jax.models import VIN
+from hvin_jax.models import VIN, HighwayVIN
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
@@ -39,19 +41,8 @@ def main(argv: list[str]) -> None:
     del argv
     jax.config.update("jax_num_cpu_devices", devices.PER_CORE * devices.usable_cores())
     note("making mazes ...")
-    mazes = make_mazes(
-        law=MazeLaw((15, 15)),
-        mechanism=get_mechanism("diffdrive"),
-        train=5000,
-        valid=0,
-        test=0,
-        seed=0,
-    )
-    arrays = training_arrays(mazes.train)
-    indices = [
-        batches.batch_indices(num_examples=len(mazes.train), batch_size=BATCH, seed=0, first_step=0)
-        for _ in range(3)
-    ]
+    arrays = _arrays(5000)
+    indices = [_indices(5000) for _ in range(3)]
     model = VIN(latent_actions=10, depth=5)
     there = itertools.repeat(next(batches.batches_on_device(arrays, indices[0])))
     feeds: dict[str, Iterator[Any]] = {
@@ -68,10 +59,45 @@ def main(argv: list[str]) -> None:
         figures.append(Figure(f"step, {name}", 1e3 * time / _STEPS.value, "ms"))
         if time != first:
             figures.append(Figure(f"{name} / the same batch every time", time / first, "×"))
+    figures += _with_costs()
     report(figures, _JSON.value)
 
 
-def trainer(model: VIN, feed: Iterator[Any]) -> Callable[[], Any]:
+def _with_costs() -> list[Figure]:
+    """What a step takes longer where cells have costs."""
+    contestants = {
+        terrain: trainer(
+            HighwayVIN(latent_actions=40, terrain=terrain),
+            batches.batches_streamed(_arrays(500, (1, 9) if terrain else None), _indices(500)),
+        )
+        for terrain in (False, True)
+    }
+    seconds = best_seconds(contestants, _REPEATS.value)
+    step = 1e3 * seconds[False] / _STEPS.value
+    return [
+        Figure("step of highway VIN, cpu size", step, "ms"),
+        Figure("the same with costs / without", seconds[True] / seconds[False], "×", 1.05),
+    ]
+
+
+def _arrays(count: int, costs: tuple[float, float] | None = None) -> dict[str, np.ndarray]:
+    mazes = make_mazes(
+        law=MazeLaw((15, 15)),
+        mechanism=get_mechanism("diffdrive"),
+        train=count,
+        valid=0,
+        test=0,
+        seed=0,
+        costs=costs,
+    )
+    return training_arrays(mazes.train)
+
+
+def _indices(count: int) -> Iterator[np.ndarray]:
+    return batches.batch_indices(num_examples=count, batch_size=BATCH, seed=0, first_step=0)
+
+
+def trainer(model: Any, feed: Iterator[Any]) -> Callable[[], Any]:
     """A function that makes some training steps with the next batches of a feed."""
     optimizer = make_optimizer()
     step = devices.split_train_step(

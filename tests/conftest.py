@@ -1,5 +1,7 @@
 """Strict settings for every test: what a careless user would trip over should fail here first."""
 
+import collections
+import importlib.metadata
 import os
 import pathlib
 import shutil
@@ -9,6 +11,12 @@ import uuid
 # The tests compile much and compute little. Without the compiler's last optimisations they take
 # half as long, the random numbers above all; read when JAX first touches a device.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"
+# The former emitters of loops, and one piece for each program: half of what remains is gone, too.
+# A release refuses to start with a flag that it does not know; 0.10.1 and 0.10.2 know these two.
+if importlib.metadata.version("jaxlib").startswith("0.10."):
+    os.environ["XLA_FLAGS"] += (
+        " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    )
 # Programs are compiled once for all processes of a session, those that tests start included.
 os.environ["JAX_COMPILATION_CACHE_DIR"] = (
     f"{tempfile.gettempdir()}/hvin_jax-tests-"
@@ -34,9 +42,13 @@ def x64():
 
 
 def pytest_collection_modifyitems(items):
-    """Files that start processes come first: of all, they take longest, and one worker has each."""
+    """The longest files come first, since one worker has each: no worker is to be the last alone.
+
+    These are the files that start processes, then those with the most slow tests.
+    """
     heavy = {item.path for item in items if item.get_closest_marker("processes")}
-    items.sort(key=lambda item: item.path not in heavy)
+    slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (item.path not in heavy, -slow[item.path]))
 
 
 def pytest_xdist_auto_num_workers():

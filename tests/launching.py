@@ -1,6 +1,8 @@
 """Runs the commands of `experiments` in processes of their own, on a tiny configuration."""
 
+import contextlib
 import functools
+import importlib
 import json
 import os
 import pathlib
@@ -10,6 +12,7 @@ import sys
 import time
 
 import numpy as np
+from absl import flags
 from warm_start import WarmStarter
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -71,6 +74,18 @@ def run(command, *arguments, folder, **environment):
     process = start(command, *arguments, folder=folder, **environment)
     out, err = process.communicate()
     return process.returncode, out, err
+
+
+@contextlib.contextmanager
+def loaded(command):
+    """The module of a command, for this process; its flags are there for as long as this lasts."""
+    name = f"experiments.{command}"
+    module = importlib.import_module(name)
+    flags.FLAGS.mark_as_parsed()
+    yield module
+    for flag in [*flags.FLAGS.flags_by_module_dict()[name]]:  # the list shrinks meanwhile
+        delattr(flags.FLAGS, flag.name)
+    del sys.modules[name]
 
 
 # In place of experiments/configs/cpu.py: whatever the cell, a VIN that is trained in a moment.

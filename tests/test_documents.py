@@ -67,12 +67,6 @@ def test_commands(name):
         assert path.exists() or module.endswith("NAME"), f"{name}: there is no {module}"
 
 
-def test_every_page_is_in_the_index():
-    listed = {path for path, _ in links(ROOT / "docs/index.md")}
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
-    assert pages <= listed
-
-
 def test_the_version_to_cite():
     assert f"\nversion: {hvin_jax.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"\n## {hvin_jax.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()

@@ -240,11 +240,12 @@ def test_layers_of_planners_with_shared_kernels(planner):
 
 def test_shipped_planners_have_cards():
     what = {
-        "diffdrive": "dtvin for diffdrive, 6,648 parameters",
+        "diffdrive": "dtvin for diffdrive, 2,040 parameters",
         "diffdrive-15": "highway_vin for diffdrive, 41,460 parameters",
         "diffdrive-25": "highway_vin for diffdrive, 41,460 parameters",
-        "moore": "dtvin for moore, 1,371 parameters",
-        "news": "dtvin for news, 687 parameters",
+        "moore": "dtvin for moore, 795 parameters",
+        "news": "dtvin for news, 399 parameters",
+        "vin-15": "vin for diffdrive, 41,420 parameters",
     }
     assert hvin_jax.shipped_planners() == list(what)
     for name, expected in what.items():

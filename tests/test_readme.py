@@ -16,7 +16,10 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 PRINTS = re.compile(r"# prints (.+)")
 EXAMPLES = {str(page.relative_to(ROOT)): BLOCK.findall(page.read_text()) for page in PAGES}
 # Pages that train a planner.
-SLOW = {"README.md", "docs/train.md"}
+SLOW = {
+    "README.md",
+    *(f"docs/{name}.md" for name in ("costs", "own_data", "own_moves", "reward", "train")),
+}
 WITH_EXAMPLES = [name for name, blocks in EXAMPLES.items() if blocks]
 
 

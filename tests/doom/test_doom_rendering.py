@@ -22,7 +22,7 @@ from hvin_jax.tasks.doom.view_data import IncompleteError, load_view_data
 pytestmark = [pytest.mark.engine, pytest.mark.processes]
 
 COUNT = 10
-VIEWS = ("--size=7", "--train=100", "--valid=10", "--test=10", "--shard=10", "--workers=2")
+VIEWS = ("--size=7", "--train=30", "--valid=5", "--test=5", "--shard=5", "--workers=2")
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def made(tmp_path_factory):
     code, out, err = run("make_views", *VIEWS, "--out=whole", "--preview=pictures", folder=folder)
     assert code == 0, err
     assert err == ""
-    assert out.startswith("whole: 100 + 10 + 10 mazes of 7×7, seed 0; 23,520 views, ")
+    assert out.startswith("whole: 30 + 5 + 5 mazes of 7×7, seed 0; 7,840 views, ")
     assert out.splitlines()[1:] == ["pictures/level.png", "pictures/views.png"]
     return folder
 
@@ -150,9 +150,9 @@ def _content(folder):
 def test_what_is_in_a_data_set(made):
     data = load_view_data(made / "whole")
     assert {name: len(index) for name, index in data.index.items()} == {
-        "train": 100,
-        "valid": 10,
-        "test": 10,
+        "train": 30,
+        "valid": 5,
+        "test": 5,
     }
     assert len({view.tobytes() for view in data.views}) == len(data.views)
     assert len({column.tobytes() for column in data.columns}) == len(data.columns)

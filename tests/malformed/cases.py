@@ -224,7 +224,6 @@ _MAPS = {
     "ragged.txt": damage.writes("###\n#S.G#\n"),
     "letters.txt": damage.writes("#S.G?#"),
     "starts.txt": damage.writes("#SSG#"),
-    "goals.txt": damage.writes("#SGG#"),
     "no_start.txt": damage.writes("#..G#"),
     "no_goal.txt": damage.writes("#S..#"),
     "tabs.txt": damage.writes("#S\tG#"),
@@ -318,6 +317,8 @@ _MAZE_NUMBERS = {
     "data.max_decimation": ("nan", "inf", -0.5),
     "data.families": ("caverns", "caves:0", "caves,caves", ",", 3),
     "data.mechanism": ("", "tank"),
+    "data.costs": ("x", "9:1", "0:1", "1:inf", "1:2:3"),
+    "data.more_goals": (-1, HUGE, 1000),
     "model.kind": ("", "vinn"),
     "model.num_blocks": (0, -1, HUGE, "deep"),
     "model.block_depth": (0, -1, HUGE),
@@ -364,6 +365,13 @@ def _numbers():
     for option in ("maps=-1", "maps=x", "seed=-1", "sizes=6", "sizes=x", "sizes=", "families=x"):
         words = ("--planner=planner", "--out=new", f"--{option}")
         yield _number("experiments.generality", words)
+    for option in (
+        *("depth=7", "depth=x", "updates=0", "size=4", "maps=0", "agents=-1", "seed=-1", "mazes=x"),
+        *("learning_rate=0", "learning_rate=nan", "entropy=-1", "entropy=nan", "wall_reward=inf"),
+        *("model=vin", "mechanism=tank", "start=x", "size=5", "agents=9999999"),
+    ):
+        words = ("--size=7", "--mazes=9", "--unseen=4", "--updates=1", "--maps=9", "--workdir=new")
+        yield _number("experiments.reward", (*words, f"--{option}"))
     for value in ("x", "0", "-1", "²", "1e3", DIGITS):
         yield _number("experiments.plan", ("map.txt", f"--cell={value}", "--out="))
     for value in (
@@ -578,8 +586,25 @@ def _words():
             yield Case("words", f"experiments.{command}", " ".join(words), words)
         if command != "report":
             yield Case("words", f"experiments.{command}", "nothing", ())
-    for words in (("dance",), ("plan", "map.txt", "more"), ("mazes", "--size")):
+    for words in (("dance",), ("plan", "map.txt", "more"), ("mazes", "--size"), ("label",)):
         yield Case("words", "hvin_jax", " ".join(words), words)
+    for option in (
+        "planner=gone",
+        "planner=map.txt",
+        "port=x",
+        "port=-1",
+        f"port={HUGE}",
+        "host=?",
+    ):
+        yield Case("words", "hvin_jax", f"play --{option}", ("play", "--no-browser", f"--{option}"))
+    for option in ("maps=gone", "maps=.", "maps=map.txt", "mechanism=legs", "split=1", "per_map=0"):
+        words = ("label", "--maps=maze.npy", "--out=new/out.npz", f"--{option}")
+        yield Case(
+            "words", "hvin_jax", " ".join(words), words, _made("maze.npy", _MAPS["empty.npy"])
+        )
+    for name in ("empty.npy", "bytes.npy", "complex.npy"):
+        words = ("label", f"--maps={name}", "--out=new/out.npz")
+        yield Case("map", "hvin_jax", f"label {name}", words, _made(name, _MAPS[name]))
     for size in ("", "x", "9x", "x9", "9x9x9", "-9", "9.5", "3", "2x9", "0", DIGITS):
         yield _number("experiments.make_mazes", ("--out=new/out.npz", f"--size={size}"))
         yield _number("experiments.make_views", ("--out=new", f"--size={size}"))
