@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -127,13 +128,14 @@ def test_shards_agree_under_shard_map(mazes, alone):
         out_specs=PartitionSpec(devices.BATCH_AXIS),
         check_vma=False,
     )
-    params, metrics = jax.jit(sharded)(state, {k: jnp.asarray(v) for k, v in arrays.items()})
+    shards = jax.jit(sharded)(state, {k: jnp.asarray(v) for k, v in arrays.items()})
+    # In numpy: on a busy machine many small programs of eight devices wait for each other for ever.
+    shards = jax.device_get(shards)
     expected, expected_metrics = alone[0](state, arrays)
-    for shard in range(count):
-        at = jax.tree.map(lambda x, shard=shard: x[shard], (params, metrics))
-        _assert_close(at, (expected.params, expected_metrics))
-        first = jax.tree.map(lambda x: x[0], (params, metrics))
-        assert jax.tree.all(jax.tree.map(lambda x, y: (x == y).all(), at, first))
+    first = jax.tree.map(lambda x: x[0], shards)
+    _assert_close(first, (expected.params, expected_metrics))
+    for shard in range(1, count):
+        chex.assert_trees_all_equal(jax.tree.map(lambda x, shard=shard: x[shard], shards), first)
 
 
 def test_noise_depends_on_the_step(alone):
