@@ -11,6 +11,7 @@ _CHANGES: dict[str, dict[str, object]] = {
     "default": {},
     "as_sharp_as_trained": {"model.sharpness": 1.0},
     "goal_in_own_cell": {"model.goal_seen": "own"},
+    "alike_after_turns": {"model.symmetric": True},
     "softmax_over_states": {"model.normalise": "state"},
     "dense_on_q": {"model.head": "q"},
     "dense_on_q_at_random": {"model.head": "q", "model.head_start": "random"},
@@ -19,10 +20,19 @@ _CHANGES: dict[str, dict[str, object]] = {
     "kernels_start_at_random": {"model.kernel_start": "random", "model.apart": 3.0},
     "reward_starts_at_random": {"model.reward_start": "random"},
 }
+_HIGHWAY: dict[str, object] = {
+    "model.kind": "highway_dtvin",
+    "model.num_blocks": 20,
+    "model.block_depth": 5,
+}
 _VARIANTS: dict[str, dict[str, object]] = {
     **{name: {"model.depth": 100, **changes} for name, changes in _CHANGES.items()},
-    # As many layers in 20 highway blocks: one greedy layer and four that may explore.
-    "highway": {"model.kind": "highway_dtvin", "model.num_blocks": 20, "model.block_depth": 5},
+    # As many layers in 20 highway blocks: one greedy layer and four that explore in training; the
+    # same without exploration; in 50 blocks of one and one.
+    "highway": _HIGHWAY,
+    "highway_without_exploration": {**_HIGHWAY, "model.value_exploration": False},
+    "highway_without_filter_gate": {**_HIGHWAY, "model.filter_gate": False},
+    "highway_of_short_blocks": {**_HIGHWAY, "model.num_blocks": 50, "model.block_depth": 2},
 }
 
 
