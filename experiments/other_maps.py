@@ -149,12 +149,13 @@ def _minigrid(name: str, rng: Rng) -> Maps:
 def _islands(rng: Rng) -> Maps:
     """Smooth noise, above a level: islands and lakes."""
     while True:
-        side, total = int(rng.integers(15, 80)), 0.0
+        side = int(rng.integers(15, 80))
         row, column = np.indices((side, side))
+        total = np.zeros((side, side))
         for octave in (1, 2, 4, 8):
             angle, phase = rng.uniform(0, np.pi, 6), rng.uniform(0, 2 * np.pi, 6)
             way = row[..., None] * np.sin(angle) + column[..., None] * np.cos(angle)
-            total = total + np.sin(octave * way * 6 / side + phase).sum(-1) / octave
+            total += np.sin(octave * way * 6 / side + phase).sum(-1) / octave
         yield (total > np.quantile(total, rng.uniform(0.2, 0.55))).astype(np.uint8)
 
 

@@ -18,8 +18,8 @@ from jax import lax
 
 def precision() -> lax.Precision | None:
     """That of products; None: the one that was chosen."""
-    chosen = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
-    return lax.Precision.HIGHEST if chosen is None else None
+    config: Any = jax.config  # whose settings are no attributes in the types of older releases
+    return lax.Precision.HIGHEST if config.jax_default_matmul_precision is None else None
 
 
 def matmul(x: Any, y: Any) -> jax.Array:
