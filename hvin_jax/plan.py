@@ -34,6 +34,7 @@ class Plan:
       mechanism: how the agent moves.
       goals: int32 `[K, 3]`, the goals that were planned for, any of which counts; an orientation of
         -1 stands for any.
+      other_goals: int32 `[k, 3]`, cells that would have counted, too, but were planned for apart.
       costs: float32 `[H, W]`, what it costs to enter each cell; None: everywhere the same.
     """
 
@@ -50,6 +51,7 @@ class Plan:
     maze: np.ndarray | None = None
     mechanism: Mechanism | None = None
     goals: np.ndarray | None = None
+    other_goals: np.ndarray | None = None
     costs: np.ndarray | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -81,6 +83,12 @@ class Plan:
         if self.cost is None or self.least_cost is None:
             return self.reached and self.length == self.shortest
         return self.reached and self.cost <= self.least_cost * (1 + TOLERANCE)
+
+    @property
+    def every_goal(self) -> np.ndarray:
+        """Int32 `[K, 3]`, all goals that count, for pictures."""
+        given = [x for x in (self.goals, self.other_goals) if x is not None]
+        return np.concatenate(given) if given else np.array([self.goal], np.int32)
 
     def summary(self) -> str:
         """What the planner achieved in one sentence, without flattery."""

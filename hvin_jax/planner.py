@@ -44,6 +44,8 @@ from hvin_jax.thought import Thought
 # Planners that come with the package, named after their mechanism: the one for all maps by that
 # alone, others with the side of the largest maps for them.
 SHIPPED = pathlib.Path(__file__).parent / "weights"
+# What a planner says of the goals that it was trained for.
+_TRAINED_FOR = ("any_orientation", "several_goals")
 
 
 class UnmeasuredWarning(UserWarning):
@@ -62,6 +64,7 @@ class Planner:
       name: what it is called: the name or folder that it was loaded by.
       any_orientation: whether it was trained for goals at which it does not matter how the agent
         faces.
+      several_goals: whether it was trained for several goals at once, any of which counts.
     """
 
     def __init__(
@@ -73,12 +76,13 @@ class Planner:
         *,
         name: str | None = None,
         any_orientation: bool = False,
+        several_goals: bool = False,
     ) -> None:
         """See the attributes; parameters that do not fit the model are an error."""
         self.settings, self.params, self.mechanism = dict(settings), params, mechanism
         self.card = dict(card or {})
         self.name = name or self.card.get("name") or "unnamed"
-        self.any_orientation = any_orientation
+        self.any_orientation, self.several_goals = any_orientation, several_goals
         self.model = make_model(**self.settings)
         check_params(params, _expected(self.model, mechanism))
 
@@ -230,17 +234,19 @@ class Planner:
     def _goals(self, goal: Any, maze: np.ndarray, name: str) -> np.ndarray:
         """What to plan for: `[cases, K, 3]`, of each of which any goal counts.
 
-        A planner that was trained for goals with an orientation plans for each, one by one, where
-        that is left out.
+        A planner that was trained for one goal plans for each, one by one, since two need not be
+        worth the same to it; and so, unless trained otherwise, for each orientation that is left
+        out.
         """
-        several = are_several(goal)
-        given = list(goal) if several else [goal]
+        given = list(goal) if are_several(goal) else [goal]
         states = [states_of(one, maze, mechanism=self.mechanism, name=name) for one in given]
-        if not (several or self.any_orientation):
-            return states[0][:, None]
-        # More than one state of a cell: any orientation will do.
-        joined = [x[0] * (1, 1, len(x) == 1) - (0, 0, len(x) > 1) for x in states]
-        return np.array(joined)[None]
+        if self.any_orientation:
+            # More than one state of a cell: any orientation will do.
+            states = [x if len(x) == 1 else x[:1] * (1, 1, 0) - (0, 0, 1) for x in states]
+        if not self.several_goals:
+            return np.concatenate(states)[:, None]
+        cases = max(map(len, states))
+        return np.array([[x[case % len(x)] for x in states] for case in range(cases)])
 
     def caution(self, size: Sequence[int]) -> str | None:
         """A sentence about maps of a size (height, width) that are larger than any measured one.
@@ -276,7 +282,7 @@ class Planner:
         layers: int | str | None,
         cost: np.ndarray | None,
     ) -> list[Plan]:
-        # One case for each orientation of a goal, all planned for at once.
+        # One case for each goal and each of its orientations, all planned for at once.
         owner = np.repeat(np.arange(len(maze)), [len(cases) for cases in goals])
         most = max(cases.shape[1] for cases in goals)
         all_goals = np.concatenate(
@@ -317,6 +323,7 @@ class Planner:
                 maze=maze[index],
                 mechanism=self.mechanism,
                 goals=wanted.astype(np.int32),
+                other_goals=_other_cells(all_goals[cases], wanted),
                 costs=None if cost is None else cost[index],
             )
 
@@ -358,6 +365,13 @@ def _of_maps(output: PlannerOutput, rows: slice, columns: slice, count: int) -> 
     return jax.tree.map(part, output)
 
 
+def _other_cells(goals: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Those of goals `[..., 3]` that are in other cells than the wanted ones, `[k, 3]`."""
+    cells = {tuple(x) for x in goals.reshape(-1, 3)[:, :2].tolist()}
+    others = sorted(cells - {tuple(x) for x in wanted[:, :2].tolist()})
+    return np.array([(*cell, -1) for cell in others], np.int32).reshape(-1, 3)
+
+
 def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
     """Writes a planner to a folder; each of its files appears when it is complete."""
     content = {
@@ -365,8 +379,9 @@ def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
         "model": planner.settings,
         "card": planner.card,
     }
-    if planner.any_orientation:
-        content["any_orientation"] = True
+    for name in _TRAINED_FOR:
+        if getattr(planner, name):
+            content[name] = True
     save_folder(folder, "planner", planner.params, content)
 
 
@@ -411,7 +426,7 @@ def load_planner(
             Mechanism.from_json(content["mechanism"]),
             content.get("card"),
             name=name,
-            any_orientation=bool(content.get("any_orientation")),
+            **{entry: bool(content.get(entry)) for entry in _TRAINED_FOR},
         )
 
     return load_folder(folder, "planner", expect, make)

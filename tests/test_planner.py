@@ -76,6 +76,22 @@ def test_orientation_left_out_is_the_best(planner, mazes):
     assert plan.goal[:2] == (row, column)
 
 
+def test_goals_of_both_kinds(mazes):
+    """One that may be faced in any way is worth no more than one that is to be faced in one."""
+    planner = load_planner("diffdrive")
+    for index, start in enumerate(_starts(mazes)):
+        maze = mazes.maze[index]
+        far = np.argwhere(maze == 1)[-1].tolist()
+        goals = [mazes.goal[index].tolist(), far]
+        plan = planner.plan(maze, goals, start)
+        each = [planner.plan(maze, goal, start) for goal in goals]
+        assert plan.length == min(x.length for x in each if x.reached)
+        assert plan.optimal
+        assert {tuple(x) for x in plan.every_goal[:, :2].tolist()} == {
+            tuple(goal[:2]) for goal in goals
+        }
+
+
 def test_free_cells_at_the_edge(planner):
     """A map without a border is planned on as if walls were around it."""
     inner = np.ones((6, 7), int)

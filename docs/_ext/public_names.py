@@ -1,5 +1,6 @@
 """What is public, and whether the reference has it: an undocumented name fails the build."""
 
+import functools
 import importlib
 import inspect
 from collections.abc import Iterator
@@ -81,6 +82,8 @@ def _members(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if not inspect.isclass(value):
         return
     for member, thing in vars(value).items():
+        if isinstance(thing, functools.cached_property):
+            thing = property(thing.func)
         function = thing.fget if isinstance(thing, property) else inspect.unwrap(thing)
         function = getattr(function, "__func__", function)
         # Neither what a decorator adds (`replace` of a dataclass) nor the default of a field.

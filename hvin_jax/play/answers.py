@@ -231,7 +231,7 @@ def _packed(thought: Thought) -> dict[str, Any]:
         "shortest": plan.shortest,
         "settled": thought.settled,
         "start": list(plan.start),
-        "goals": [] if plan.goals is None else plan.goals.tolist(),
+        "goals": plan.every_goal.tolist(),
     }
 
 

@@ -82,9 +82,9 @@ class MapPicture:
         if len(points) > 1:
             self._draw.line(points, (255, 255, 255, 235), max(self._unit // 9, 2), joint="curve")
 
-    def ends(self, start: Sequence[int], goals: np.ndarray | None) -> None:
+    def ends(self, start: Sequence[int], goals: np.ndarray) -> None:
         """Start (or where the agent is) and goals."""
-        for state in [] if goals is None else goals.tolist():
+        for state in goals.tolist():
             self._mark(state, GOAL, _shapes.star(0.62))
         self._mark(list(start), START, _shapes.disc(0.4))
 

@@ -75,12 +75,12 @@ def thought_animation(thought: Thought) -> Animation:
         if thought.best_path is not None:
             picture.path(thought.paths[moment])
             picture.best_path(thought.best_path)
-        picture.ends(thought.plan.start, thought.plan.goals)
+        picture.ends(thought.plan.start, thought.plan.every_goal)
         panels = [picture.finish("values, policy and path")]
         if thought.passed is not None:
             gate = MapPicture(maze, mechanism)
             gate.shares(thought.passed[moment].mean(-1))
-            gate.ends(thought.plan.start, thought.plan.goals)
+            gate.ends(thought.plan.start, thought.plan.every_goal)
             panels.append(gate.finish("let through by the filter gate"))
         elif values is None:
             panels = [picture.finish("path")]
@@ -101,7 +101,7 @@ def walk_animation(plan: Plan) -> Animation:
         if plan.values is not None:
             picture.values(plan.values.max(-1))
         picture.path(plan.path[: step + 1])
-        picture.ends(plan.path[step], plan.goals)
+        picture.ends(plan.path[step], plan.every_goal)
         caption = f"{step} of {plan.length} actions"
         if step == count - 1:
             caption = plan.summary() if plan.reached else f"lost after {plan.length} actions"

@@ -42,7 +42,7 @@ def plan_figure(
     shown: dict[str, Any] = {
         "mechanism": mechanism,
         "start": plan.start,
-        "goal": plan.goal,
+        "goal": plan.every_goal,
         "path": None if plan.shortest is None else plan.path,
         "title": plan.summary(),
         "caption": caption,

@@ -18,7 +18,7 @@ def thought_figure(thought: Thought, moment: int = -1) -> Figure:
     shown = {
         "mechanism": mechanism,
         "start": plan.start,
-        "goal": plan.goals if plan.goals is not None and len(plan.goals) > 1 else plan.goal,
+        "goal": plan.every_goal,
         "path": None if plan.shortest is None else thought.paths[moment],
         "best_path": thought.best_path,
         "cost": plan.costs,

@@ -36,7 +36,7 @@ PATH_COLOURS, VALUE_COLOURS = colormaps["plasma"], colormaps["viridis"]
 SHARE_COLOURS = colormaps["magma"]
 _COST_COLOURS = colormaps["YlOrBr"]  # of which the lighter half is used
 MOST_WITH_ARROWS = 30  # cells a side
-_NAMES = {"N": "facing north", "E": "facing east", "W": "facing west", "S": "facing south"}
+_WORDS = {"N": "north", "E": "east", "W": "west", "S": "south"}
 
 
 def draw_maze(
@@ -250,7 +250,8 @@ def value_figure(
         row, column = divmod(orientation, places.columns)
         axes = figure.add_subplot(grid[first_row + row, first_column + column])
         image = draw_values(axes, values[..., orientation], maze, limits=limits, colours=colours)
-        _title(axes, _NAMES.get(name, f"{value_name}s"))
+        one_only = mechanism.num_orientations == 1
+        _title(axes, f"{value_name}s" if one_only else f"facing {_WORDS.get(name, name)}")
         if policy is not None:
             draw_policy(axes, policy, maze, mechanism=mechanism, orientation=orientation)
         for one in [] if goal is None else np.reshape(goal, (-1, np.shape(goal)[-1])).tolist():

@@ -40,7 +40,10 @@ def maze_task(
     check_mechanism(settings, mechanism)
     if mazes.train.cost is not None and not model.terrain:
         raise ValueError("these mazes have costs, and the model knows none: make it with terrain")
-    any_orientation = bool((mazes.train.goal[..., 2] < 0).all())
+    trained_for: dict[str, Any] = {
+        "any_orientation": bool((mazes.train.goal[..., 2] < 0).all()),
+        "several_goals": mazes.train.goal.ndim == 3,
+    }
 
     def init(key: jax.Array) -> Params:
         return init_params(model, key, size) if weights is None else weights
@@ -48,7 +51,7 @@ def maze_task(
     jax.eval_shape(init, jax.random.key(0))  # impossible settings show here
 
     def save(folder: pathlib.Path, params: Params, card: Mapping[str, Any]) -> None:
-        planner = Planner(settings, params, mechanism, card, any_orientation=any_orientation)
+        planner = Planner(settings, params, mechanism, card, **trained_for)
         save_planner(folder / "planner", planner)
 
     return Task(
