@@ -29,7 +29,6 @@ _STATES, _TOGETHER = 2**14, 64
 # Path lengths are told apart by multiples of the side of a map; the last range has no end.
 _RANGES = (0, 1, 2, 4, 8)
 _ENDLESS = 2**16
-_RESAMPLES = 1000
 # So many maps are searched one by one to know how long that takes.
 _SEARCHED = 8
 
@@ -48,15 +47,15 @@ def measure(planner: Planner, family: str, size: int, *, maps: int, seed: int) -
     data = make_chunk(0, size=maps, seed=seed, law=law, mechanism=planner.mechanism)
     states = size**2 * planner.mechanism.num_orientations
     together = 1 << (min(max(_STATES // states, 1), _TOGETHER).bit_length() - 1)
-    scores: list[Scores] = []
+    total = Scores.none()
     layers: list[int] = []
     for start in range(0, maps, together):
         part = data[start : start + together]
         output = planner.policy(part.maze, part.goal)
         policy = np.asarray(output.logits).argmax(-1).astype(np.uint8)
-        scores += [evaluate(policy[[i]], part[[i]]) for i in range(len(part))]
+        total += evaluate(policy, part)
         layers += [] if output.depth is None else np.asarray(output.depth).tolist()
-    total, first = sum(scores, Scores.none()), data[:together]  # compiled for by now
+    first = data[:together]  # compiled for by now
     ranges = tuple(zip(_RANGES, (*_RANGES[1:], _ENDLESS), strict=True))
     measured = scores_dict(total, tuple((low * size, high * size) for low, high in ranges))
     return {
@@ -65,7 +64,7 @@ def measure(planner: Planner, family: str, size: int, *, maps: int, seed: int) -
         "maps": maps,
         **{name: measured[name] for name in ("success_rate", "optimality_rate", "ranges")},
         "starts": int(total.starts.sum()),
-        "success_rate_error": _error(scores),
+        "success_rate_error": total.in_range(0, _ENDLESS).success_error,
         "layers": {"median": float(np.median(layers)), "most": max(layers)} if layers else None,
         "seconds_per_map": _seconds(lambda: planner.policy(first.maze, first.goal)) / len(first),
         "search_seconds_per_map": _search_seconds(data),
@@ -85,15 +84,6 @@ def _search_seconds(data: MazeData) -> float:
         return _seconds(lambda: shortest_paths(one.maze, one.goal, mechanism=data.mechanism))
 
     return float(np.median([search(data[[i]]) for i in range(min(len(data), _SEARCHED))]))
-
-
-def _error(scores: Sequence[Scores]) -> float:
-    """The standard error of the success rate, from maps drawn again (bootstrap)."""
-    starts, successes = (
-        np.array([getattr(x, name).sum() for x in scores]) for name in ("starts", "successes")
-    )
-    drawn = np.random.default_rng(0).integers(0, len(scores), (_RESAMPLES, len(scores)))
-    return float((successes[drawn].sum(1) / np.maximum(starts[drawn].sum(1), 1)).std())
 
 
 def training_data(planner: Planner) -> dict[str, Any]:
@@ -137,7 +127,7 @@ def write_page(page: Page, cells: Sequence[Cell], *, trained: Sequence[str], abo
     for name, words in (("success_rate", "Success"), ("optimality_rate", "Optimality")):
         caption = f"{words} rates in % over all start states, by the side of the maps"
         if name == "success_rate":
-            caption += " (± standard error, maps drawn again)"
+            caption += " (± standard error over maps)"
         page.table(_rates(cells, name, trained), f"{caption}:", name)
     page.table(_by_length(cells), "Success rates in % by path length in sides, all families:")
     page.table(_times(cells), "Layers, and time a map, beside a breadth-first search of one map:")

@@ -79,7 +79,8 @@ def depths(page: Page, groups: Sequence[Group]) -> None:
     """Success and optimality rates of all models over depths and SPL ranges."""
     for size in sorted({group.size for group in groups}):
         for metric, words in (("success_rate", "Success"), ("optimality_rate", "Optimality")):
-            caption = f"{words} rates in %, {size}×{size}, mean ± std over seeds:"
+            caption = f"{words} rates in %, {size}×{size}, mean ± std over seeds"
+            caption += " (standard error over mazes, where it is known):"
             page.table(rates_table(groups, metric, size), caption, f"{metric}-{size}")
 
 

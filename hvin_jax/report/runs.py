@@ -113,6 +113,22 @@ class Group:
         ]
         return mean_and_std(rates)
 
+    def error(self, metric: str, spl_range: tuple[int, int]) -> float | None:
+        """The standard error over mazes in percent, a mean over seeds; None if a run has none.
+
+        Args:
+          metric: "success_rate" or "optimality_rate".
+          spl_range: one of `ranges`.
+        """
+        errors = [
+            row.get(metric.replace("rate", "error"))
+            for run in self.runs
+            for row in run.result["test"]["ranges"]
+            if (row["low"], row["high"]) == spl_range
+        ]
+        known = [x for x in errors if x is not None]
+        return 100 * statistics.fmean(known) if known and len(known) == len(errors) else None
+
     def curve(self) -> np.ndarray:
         """The success rate at each SPL in percent, pooled over seeds; nan without start states."""
         starts, successes = (

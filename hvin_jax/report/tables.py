@@ -19,6 +19,8 @@ _OF_THE_PAPER = ("", "long", "ours", "augmented", "transferred", "tied", "views"
 def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
     """Success or optimality rates by SPL range, ours and the paper's.
 
+    In brackets, where it is known, the standard error over mazes.
+
     Args:
       groups: the cells; those of other maze sizes are left out.
       metric: "success_rate" or "optimality_rate".
@@ -40,7 +42,8 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
                 paper = paper_rate(*cell, task=group.variant)
             elif group.variant in _OF_THE_PAPER:
                 paper = paper_rate(*cell, task="3d" if group.variant == "views" else "2d")
-            row += [spread(group.rate(metric, spl_range)), spread(paper)]
+            ours, error = group.rate(metric, spl_range), group.error(metric, spl_range)
+            row += [spread(ours) + ("" if error is None else f" ({error:.2f})"), spread(paper)]
         table.append(row)
     return table
 

@@ -33,6 +33,9 @@ class RangeScore:
       count: number of start states.
       success_rate: SR, the share that reach the goal; nan if there are no start states.
       optimality_rate: OR, the share that reach it in SPL actions; nan if there are no start states.
+      mazes: how many mazes these start states are in.
+      success_error: the standard error of SR, if other mazes were drawn; nan with fewer than two.
+      optimality_error: the same of OR.
     """
 
     low: int
@@ -40,6 +43,9 @@ class RangeScore:
     count: int
     success_rate: float
     optimality_rate: float
+    mazes: int
+    success_error: float
+    optimality_error: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,10 +53,9 @@ class Scores:
     """Counts over start states, and over mazes for the measures of the baseline code.
 
     Attributes:
-      starts: int64 `[L]`, the number of start states with SPL = 0, 1, …, L − 1.
-      successes: int64 `[L]`, how many of these reach the goal.
-      optimal: int64 `[L]`, how many of these reach it in SPL actions.
-      mazes: number of mazes.
+      starts_of: int32 `[n, L]`, of each maze the number of start states with SPL = 0, 1, …, L − 1.
+      successes_of: int32 `[n, L]`, how many of these reach the goal.
+      optimal_of: int32 `[n, L]`, how many of these reach it in SPL actions.
       percent_optimal_sum: the sum over mazes of the baseline's %Opt.
       percent_success_sum: the sum over mazes of the baseline's %Suc.
       states: number of states, wall cells included.
@@ -59,10 +64,9 @@ class Scores:
         mazes have no costs, of their lengths).
     """
 
-    starts: np.ndarray
-    successes: np.ndarray
-    optimal: np.ndarray
-    mazes: int
+    starts_of: np.ndarray
+    successes_of: np.ndarray
+    optimal_of: np.ndarray
     percent_optimal_sum: float
     percent_success_sum: float
     states: int
@@ -72,15 +76,14 @@ class Scores:
     @classmethod
     def none(cls) -> "Scores":
         """The scores of no mazes at all."""
-        empty = np.zeros(0, dtype=np.int64)
-        return cls(empty, empty, empty, 0, 0.0, 0.0, 0, 0)
+        empty = np.zeros((0, 0), dtype=np.int32)
+        return cls(empty, empty, empty, 0.0, 0.0, 0, 0)
 
     def __add__(self, other: "Scores") -> "Scores":
         return Scores(
-            starts=_add_histograms(self.starts, other.starts),
-            successes=_add_histograms(self.successes, other.successes),
-            optimal=_add_histograms(self.optimal, other.optimal),
-            mazes=self.mazes + other.mazes,
+            starts_of=_stacked(self.starts_of, other.starts_of),
+            successes_of=_stacked(self.successes_of, other.successes_of),
+            optimal_of=_stacked(self.optimal_of, other.optimal_of),
             percent_optimal_sum=self.percent_optimal_sum + other.percent_optimal_sum,
             percent_success_sum=self.percent_success_sum + other.percent_success_sum,
             states=self.states + other.states,
@@ -88,16 +91,42 @@ class Scores:
             ratio_sum=self.ratio_sum + other.ratio_sum,
         )
 
+    @property
+    def mazes(self) -> int:
+        """The number of mazes."""
+        return len(self.starts_of)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Int64 `[L]`, the number of start states with SPL = 0, 1, …, L − 1."""
+        return self.starts_of.sum(0, dtype=np.int64)
+
+    @property
+    def successes(self) -> np.ndarray:
+        """Int64 `[L]`, how many of these reach the goal."""
+        return self.successes_of.sum(0, dtype=np.int64)
+
+    @property
+    def optimal(self) -> np.ndarray:
+        """Int64 `[L]`, how many of these reach it in SPL actions."""
+        return self.optimal_of.sum(0, dtype=np.int64)
+
     def in_range(self, low: int, high: int) -> RangeScore:
         """The rates of start states with low < SPL ≤ high."""
-        part = slice(low + 1, high + 1)
-        count = int(self.starts[part].sum())
+        starts, successes, optimal = (
+            of_mazes[:, low + 1 : high + 1].sum(1, dtype=np.int64)
+            for of_mazes in (self.starts_of, self.successes_of, self.optimal_of)
+        )
+        count = int(starts.sum())
         return RangeScore(
             low=low,
             high=high,
             count=count,
-            success_rate=_ratio(self.successes[part].sum(), count),
-            optimality_rate=_ratio(self.optimal[part].sum(), count),
+            success_rate=_ratio(successes.sum(), count),
+            optimality_rate=_ratio(optimal.sum(), count),
+            mazes=int((starts > 0).sum()),
+            success_error=_standard_error(successes, starts),
+            optimality_error=_standard_error(optimal, starts),
         )
 
     def by_range(self, ranges: tuple[tuple[int, int], ...]) -> list[RangeScore]:
@@ -107,12 +136,12 @@ class Scores:
     @property
     def success_rate(self) -> float:
         """SR over all start states."""
-        return self.in_range(0, len(self.starts)).success_rate
+        return _ratio(self.successes_of.sum(), int(self.starts_of.sum()))
 
     @property
     def optimality_rate(self) -> float:
         """OR over all start states."""
-        return self.in_range(0, len(self.starts)).optimality_rate
+        return _ratio(self.optimal_of.sum(), int(self.starts_of.sum()))
 
     @property
     def cost_ratio(self) -> float:
@@ -189,11 +218,16 @@ def evaluate(
     bins = int(spl.max()) + 1 if spl.size else 0
     free = data.maze.astype(bool)[..., None]
     open_states = data.mechanism.num_orientations * data.maze.sum(axis=(1, 2), dtype=np.int64)
+    place = np.nonzero(starts)[0] * bins + spl
+
+    def of_mazes(places: np.ndarray) -> np.ndarray:
+        counts = np.bincount(places, minlength=len(data) * bins)
+        return counts.astype(np.int32).reshape(len(data), bins)
+
     return Scores(
-        starts=np.bincount(spl, minlength=bins),
-        successes=np.bincount(spl[arrives[starts]], minlength=bins),
-        optimal=np.bincount(spl[best[starts]], minlength=bins),
-        mazes=len(data),
+        starts_of=of_mazes(place),
+        successes_of=of_mazes(place[arrives[starts]]),
+        optimal_of=of_mazes(place[best[starts]]),
         percent_optimal_sum=float(((best & free).sum(axis=(1, 2, 3)) / open_states).sum()),
         percent_success_sum=float(((arrives & free).sum(axis=(1, 2, 3)) / open_states).sum()),
         states=policy.size,
@@ -241,11 +275,22 @@ def farthest_start(spl: np.ndarray) -> tuple[int, int, int]:
     return int(row), int(column), int(orientation)
 
 
-def _add_histograms(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    result = np.zeros(max(len(first), len(second)), dtype=np.int64)
-    result[: len(first)] += first
-    result[: len(second)] += second
-    return result
+def _stacked(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Rows of both, filled up with zeros to one length."""
+    longest = max(first.shape[1], second.shape[1])
+    return np.concatenate([np.pad(x, ((0, 0), (0, longest - x.shape[1]))) for x in (first, second)])
+
+
+def _standard_error(parts: np.ndarray, wholes: np.ndarray) -> float:
+    """By how much the ratio of two sums over mazes would vary, were other mazes drawn.
+
+    What many resamples of the mazes (the bootstrap) come to: each maze counts with all its starts,
+    which succeed or fail together.
+    """
+    total = wholes.sum()
+    if np.count_nonzero(wholes) < 2:
+        return float("nan")
+    return float(np.sqrt(np.square(parts - parts.sum() / total * wholes).sum()) / total)
 
 
 def _ratio(part: float, whole: int) -> float:

@@ -1,6 +1,8 @@
 """What came out of a run: numbers for `result.json`, a table and a card to read."""
 
+import dataclasses
 import importlib.metadata
+import math
 import pathlib
 import platform
 import subprocess
@@ -41,11 +43,8 @@ def scores_dict(scores: Scores, ranges: tuple[tuple[int, int], ...]) -> dict[str
         "optimality_rate": scores.optimality_rate,
         "ranges": [
             {
-                "low": row.low,
-                "high": row.high,
-                "count": row.count,
-                "success_rate": row.success_rate if row.count else None,
-                "optimality_rate": row.optimality_rate if row.count else None,
+                name: None if isinstance(value, float) and math.isnan(value) else value
+                for name, value in dataclasses.asdict(row).items()
             }
             for row in scores.by_range(ranges)
         ],

@@ -44,7 +44,8 @@ RESULT_SCHEMA = {
         "mazes": "number of mazes",
         "success_rate": "SR over all start states, 0 to 1",
         "optimality_rate": "OR over all start states",
-        "ranges": "list of {low, high, count, success_rate, optimality_rate}: low < SPL <= high",
+        "ranges": "list of {low, high, count, mazes, success_rate, optimality_rate, success_error, "
+        "optimality_error}: low < SPL <= high; errors are standard errors over mazes, null of one",
         "percent_optimal": "%Opt of the baseline code, a mean over mazes, 0 to 1",
         "percent_success": "%Suc of the baseline code",
         "cost_ratio": "of mazes with costs: mean cost of successful paths relative to the cheapest",

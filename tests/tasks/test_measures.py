@@ -97,6 +97,25 @@ def test_scores_of_parts_add_up():
     assert nothing.mazes == nothing.starts.sum() == 0
 
 
+def test_standard_errors_are_those_of_resampled_mazes():
+    data = _random_data("diffdrive", n=300)
+    policy = _faulty(data)
+    whole = evaluate(policy, data)
+    each = [evaluate(policy[[i]], data[[i]]) for i in range(len(data))]
+    middle = int(np.flatnonzero(whole.starts)[-1]) // 2
+    drawn = np.random.default_rng(0).integers(0, len(data), (2000, len(data)))
+    for low, high in ((0, middle), (middle, 2 * middle)):
+        row = whole.in_range(low, high)
+        rows = [x.in_range(low, high) for x in each]
+        starts = np.array([x.count for x in rows])
+        assert row.mazes == (starts > 0).sum()
+        for name in ("success", "optimality"):
+            hits = np.nan_to_num([getattr(x, f"{name}_rate") for x in rows]) * starts
+            again = hits[drawn].sum(1) / starts[drawn].sum(1)
+            assert getattr(row, f"{name}_error") == pytest.approx(again.std(), rel=0.1)
+    assert np.isnan(each[0].in_range(0, middle).success_error)
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_against_counting_one_by_one(name):
     """SR, OR and the baseline's measures, start by start in plain Python."""
