@@ -4,9 +4,10 @@ r"""DT-VIN with our recipe, on growing mazes: MECHANISM-SIZE.
     python -m experiments.maze --config=experiments/configs/dtvin.py:news-25 --workdir=runs/25 \
         --config.train.weights=runs/15
 
-Kernels for every state from a 3×3 convolution, adaptive highway loss, every optimal action
-accepted. What mazes of 15×15 have taught in a minute or two holds for larger ones: there a few
-steps are enough to see that nothing changes. Results: results/dtvin.
+Kernels for every state from a 3×3 convolution, which see goals in their own cell only and mean the
+same after turns and reflections; adaptive highway loss, every optimal action accepted. What mazes
+of 15×15 have taught in a minute or two holds for larger ones: there a few steps are enough to see
+that nothing changes. Results: results/dtvin; other settings: experiments/sweeps/dtvin_settings.py.
 """
 
 from ml_collections import ConfigDict
@@ -16,7 +17,7 @@ from experiments.configs.base import base_config, use_fast_recipe
 # Layers (as in the DT-VIN paper, where it has the size), policies in the loss after each so many of
 # them, steps, learning rate.
 _BY_SIZE = {
-    15: (160, 10, 1000, 2e-2),
+    15: (160, 10, 500, 2e-2),
     25: (300, 20, 100, 5e-3),
     35: (600, 40, 50, 5e-3),
     100: (5000, 250, 2, 1e-3),
@@ -42,6 +43,6 @@ def get_config(cell: str = "") -> ConfigDict:
     config.model.depth, config.loss.policies_every, steps, rate = _BY_SIZE[int(size)]
     config.optimizer.learning_rate = rate
     config.train.num_steps = steps
-    config.train.symmetries = True
+    config.model.goal_seen, config.model.symmetric = "own", True
     config.eval.every_steps = max(steps // 4, 1)
     return config
