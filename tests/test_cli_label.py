@@ -102,15 +102,81 @@ def test_arrays_and_splits_by_file(hvin, tmp_path):
         (["--maps=maps.npy", "--preview=x.gif"], "does not end in .png"),
         (["--maps=maps.txt"], "there is no such file"),
         (["--maps=maps.npy", "--per_map=0"], "0 is not a whole number of 1 or more"),
+        (
+            ["--maps=maps.npy", f"--per_map={10**12}"],
+            "20,000,000,000,000 labelled mazes of 7×7 wou",
+        ),
+        (["--maps=rooms", "--pad"], "rooms/bad.txt has no free cell for a goal"),
+        (
+            ["--maps=maps.npy", "--valid_maps=rooms", "--test_maps=./rooms"],
+            "--valid_maps and --test_maps are both rooms: ",
+        ),
     ],
 )
 def test_mistakes_of_label(hvin, arguments, message, tmp_path):
-    code, _, err = hvin("label", "--out=out.npz", *arguments)
+    (tmp_path / "rooms/bad.txt").write_text("###\n###\n")
+    _refused(hvin("label", "--out=out.npz", *arguments), message)
+    assert not (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"goal": np.full((20, 3), "x")},
+            r"the goal of map 0 of x.npz is \['x', 'x', 'x'\], expec",
+        ),
+        (
+            {"goal": [(3, 3, -5)] * 20},
+            "the goal of map 0 of x.npz has orientation -5, but diffdriv",
+        ),
+        ({"goal": [3, 3]}, "20 maps need as many goals, got 2"),
+        ({"goal": 3}, "20 maps need as many goals, got a single ndarray"),
+        ({"goals": [(3, 3)] * 20}, "array goals is none of maze, goal, cost; did you mean goal?"),
+        ({"maze": np.ones((0, 5, 5))}, r"x.npz has shape \(0, 5, 5\), expected one map or more"),
+        ({"maze": np.full((3, 5, 5), 2)}, "map 0 of x.npz: the map has values other than 0"),
+        (
+            {"cost": np.full((20, 7, 7), 1e9)},
+            r"map 0 of x.npz: the cost .* is 1e\+09, expected 1e-0",
+        ),
+    ],
+)
+def test_mistakes_of_a_file_of_arrays(hvin, change, message):
+    np.savez("x.npz", **{"maze": np.ones((20, 7, 7)), **change})
+    _refused(hvin("label", "--maps=x.npz", "--out=out.npz"), message)
+
+
+def _refused(ending, message):
+    """By one sentence."""
+    code, _, err = ending
     assert code == 2
     assert err.startswith("hvin label: ")
     assert re.search(message, err), err
     assert err.count("\n") == 1
-    assert not (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize("goal", [(3, 3), (3, 3, -1), [(3, 3)], [(3, 3, -1)] * 2])
+def test_goals_of_all_shapes_by_either_way(hvin, goal):
+    """In a file of arrays, or in one of their own; -1 stands for any orientation."""
+    maps, goals = np.load("maps.npy"), np.array([goal] * 20)
+    maps[:, 3] = 1
+    np.save("maps.npy", maps)
+    np.save("goals.npy", goals)
+    np.savez("maps.npz", maze=maps, goal=goals)
+    for words in (["--maps=maps.npz"], ["--maps=maps.npy", "--goals=goals.npy"]):
+        assert hvin("label", *words, "--out=mine.npz")[::2] == (0, "")
+        assert (load_mazes("mine.npz").train.goal.reshape(-1, 3) == (3, 3, -1)).all()
+
+
+def test_splits_of_different_sizes(hvin, tmp_path):
+    np.save("small.npy", np.ones((3, 5, 5)))
+    np.save("valid.npy", np.load("maps.npy")[:5])
+    words = ("label", "--maps=maps.npy", "--valid_maps=valid.npy", "--test_maps=small.npy")
+    ending = hvin(*words, "--out=mine.npz")
+    _refused(ending, "the train mazes have 7×7 cells, the test mazes 5×5: .* need padding")
+    assert not (tmp_path / "mine.npz").exists()
+    assert hvin(*words, "--pad", "--out=mine.npz")[::2] == (0, "")
+    assert load_mazes("mine.npz").test.extent.tolist() == [[5, 5]] * 3
 
 
 def test_plan_with_costs_and_several_goals(hvin, tmp_path):
@@ -134,7 +200,7 @@ def test_plan_with_costs_and_several_goals(hvin, tmp_path):
     np.save(tmp_path / "cost.npy", np.zeros((5, 7)))
     assert hvin("plan", "map.txt", "--planner=mine", "--cost=cost.npy")[::2] == (
         2,
-        "hvin plan: the cost of the free cell (1, 1) is 0, expected a number above 0\n",
+        "hvin plan: the cost of the free cell (1, 1) is 0, expected 1e-06 to 1e+06\n",
     )
 
 

@@ -3,14 +3,13 @@
 Each mistake of a user ends it with one sentence and exit code 2.
 """
 
-import difflib
 import sys
 from collections.abc import Sequence
 
 import hvin_jax
 from hvin_jax._extras import MissingExtraError
 from hvin_jax.cli import label, mazes, plan, play
-from hvin_jax.cli._parser import Parser
+from hvin_jax.cli._parser import Parser, near_name
 
 __all__ = ["main"]
 
@@ -60,5 +59,4 @@ def _unknown(word: str, parser: Parser) -> str:
     if not word.startswith("-"):
         return f"unexpected argument {word!r}: options begin with --, see {parser.prog} --help"
     name = word.partition("=")[0]
-    near = difflib.get_close_matches(name, parser.options, 1)
-    return f"there is no option {name}" + (f"; did you mean {near[0]}?" if near else "")
+    return f"there is no option {name}{near_name(name, parser.options)}"

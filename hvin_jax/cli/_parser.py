@@ -1,7 +1,9 @@
 """A parser of command lines whose mistakes are one sentence each."""
 
 import argparse
+import difflib
 import re
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 
@@ -21,6 +23,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends the process with a sentence and exit code 2."""
         self.exit(2, f"{self.prog}: {message}\n")
+
+
+def near_name(name: str, known: Sequence[str]) -> str:
+    """A question after an unknown name, if a known one is like it; else nothing."""
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def at_least(least: int) -> Any:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hvin_jax._files import check_file, check_writable, new_folder, read_json
-from hvin_jax.cli._parser import Parser, at_least
+from hvin_jax.cli._parser import Parser, at_least, near_name
 from hvin_jax.tasks._npz import NpzReader
-from hvin_jax.tasks._states import states_as_written
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
 from hvin_jax.tasks.maze_data import MazeSplits
@@ -23,8 +22,8 @@ its optimal actions. Training takes it by --config.data.file.
 
 Maps are a folder of drawings (.txt), images (.png) and arrays (.npy), in the order of their names;
 an array [n, H, W] of 0 and 1 (.npy); or a file of arrays (.npz) with maze [n, H, W] and, if you
-like, goal [n, 3] (row, column, orientation; -1: any) and cost [n, H, W]. Goals and costs that are
-drawn on a map count. Where a map has no goal, goals are chosen at random."""
+like, goal (as --goals has it) and cost [n, H, W]. Goals and costs that are drawn on a map count.
+Where a map has no goal, goals are chosen at random."""
 
 _EXAMPLES = """\
 examples:
@@ -36,6 +35,7 @@ then train on it:
       --config.data.file=mine.npz"""
 
 _KINDS = (".txt", ".png", ".npy")
+_ARRAYS = ("maze", "goal", "cost")
 
 
 def add_parser(commands: Any) -> None:
@@ -53,7 +53,12 @@ def add_parser(commands: Any) -> None:
         help=f"How the agent moves: {', '.join(sorted(MECHANISMS))}, or a .json file with a "
         "mechanism of your own, see docs/own_moves.md; by default %(default)s.",
     )
-    add("--goals", metavar="FILE", help="Goals, an array [n, 2 or 3] or [n, K, 3] (.npy).")
+    add(
+        "--goals",
+        metavar="FILE",
+        help="Goals, an array [n, 2 or 3] or [n, K, 2 or 3] (.npy): row, column and orientation; "
+        "-1: any.",
+    )
     add("--costs", metavar="FILE", help="What entering a cell costs, an array [n, H, W] (.npy).")
     add(
         "--per_map",
@@ -88,6 +93,11 @@ def _run(arguments: argparse.Namespace) -> int:
     others = (arguments.valid_maps, arguments.test_maps)
     if any(others) and not all(others):
         raise ValueError("--valid_maps and --test_maps go together")
+    if all(others) and len({pathlib.Path(path).resolve() for path in others}) == 1:
+        raise ValueError(
+            f"--valid_maps and --test_maps are both {others[0]}: a planner is tested on other maps "
+            "than it is chosen by"
+        )
     if any(others) and (arguments.goals or arguments.costs):
         raise ValueError("--goals and --costs are for --maps alone; put them into .npz files")
     if arguments.preview and pathlib.Path(arguments.preview).suffix.lower() != ".png":
@@ -166,13 +176,8 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
         return [read_map(file, cell=arguments.cell) for file in files], goals, costs
     check_file(place)
     if place.suffix == ".npz":
-        with NpzReader(place) as reader:
-            arrays = {x: reader.read(x) for x in ("maze", "goal", "cost") if x in reader.names}
-            if "maze" not in arrays:
-                raise reader.fail("maze", f"is missing; the file has {', '.join(reader.names)}")
-        given = arrays.get("goal")
-        if goals is None and given is not None:
-            goals = [states_as_written(one) for one in given]
+        arrays = _arrays(place)
+        goals = arrays.get("goal") if goals is None else goals
         costs = arrays.get("cost") if costs is None else costs
         return _each(arrays["maze"], path), goals, costs
     if place.suffix == ".npy":
@@ -180,9 +185,24 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
     raise ValueError(f"{path}: maps are a folder, a .npy or a .npz file")
 
 
+def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """What a `.npz` file has of maps, goals and costs; maps at least, and nothing else."""
+    with NpzReader(path) as reader:
+        for name in sorted(reader.names.difference(_ARRAYS)):
+            raise reader.fail(name, f"is none of {', '.join(_ARRAYS)}{near_name(name, _ARRAYS)}")
+        return {name: reader.read(name) for name in _ARRAYS if name in reader.names | {"maze"}}
+
+
 def _each(maze: np.ndarray, path: str) -> list[OwnMap]:
     if maze.ndim == 2:
         maze = maze[None]
-    if maze.ndim != 3:
-        raise ValueError(f"{path} has shape {maze.shape}, expected maps [n, H, W]")
-    return [OwnMap(one) for one in maze]
+    if maze.ndim != 3 or not len(maze):
+        raise ValueError(f"{path} has shape {maze.shape}, expected one map or more, [n, H, W]")
+    return [_named(one, f"map {number} of {path}") for number, one in enumerate(maze)]
+
+
+def _named(maze: np.ndarray, name: str) -> OwnMap:
+    try:
+        return OwnMap(maze, name=name)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -64,7 +64,8 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--mechanism",
-        choices=sorted(MECHANISMS),
+        metavar="NAME",
+        type=_mechanism,
         help="How the agent moves: forward and turns (diffdrive, the default), to 4 neighbours "
         "(news) or to 8 (moore). Without --planner.",
     )
@@ -103,6 +104,16 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.out:
         _draw(plan, own_map, planner, arguments.out)
     return 0 if plan.reached else 1
+
+
+def _mechanism(name: str) -> str:
+    """A type of arguments: the name of a mechanism that has planners in the package."""
+    if name not in MECHANISMS:
+        raise argparse.ArgumentTypeError(
+            f"{name[:40]!r} is none of {', '.join(sorted(MECHANISMS))}; a mechanism of your own "
+            "comes with the planner that was trained for it, by --planner"
+        )
+    return name
 
 
 def _planner(arguments: argparse.Namespace, own_map: OwnMap) -> Planner:

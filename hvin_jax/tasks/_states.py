@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hvin_jax.tasks.maze_data import LEAST_COST, MOST_COST, impossible_cost
 from hvin_jax.tasks.mechanisms import Mechanism
 
 
@@ -32,7 +33,8 @@ def states_of(state: Any, maze: np.ndarray, *, mechanism: Mechanism, name: str) 
     """A state, or those of all orientations where that is left out: int64 `[k, 3]`.
 
     Args:
-      state: (row, column) or (row, column, orientation); the orientation as a number or by name.
+      state: (row, column) or (row, column, orientation); the orientation as a number or by name,
+        -1 as if it were left out.
       maze: `[H, W]`, 1 = free, 0 = wall.
       mechanism: how the agent moves.
       name: what errors call it, such as "the goal".
@@ -55,10 +57,12 @@ def states_of(state: Any, maze: np.ndarray, *, mechanism: Mechanism, name: str) 
     height, width = maze.shape
     if not (0 <= row < height and 0 <= column < width):
         raise ValueError(f"{name} {(row, column)} is outside of the {height}×{width} map")
+    if orientation == [-1]:  # as data have it
+        orientation = []
     if orientation and not 0 <= orientation[0] < len(names):
         raise ValueError(
             f"{name} has orientation {orientation[0]}, but {mechanism.name} has 0 to "
-            f"{len(names) - 1} ({', '.join(names)})"
+            f"{len(names) - 1} ({', '.join(names)}), or -1 for any"
         )
     if not maze[row, column]:
         raise ValueError(f"{name} {(row, column)} is on a wall")
@@ -86,10 +90,10 @@ def as_costs(cost: Any, maps: np.ndarray) -> np.ndarray:
             f"the cost is {array.dtype} {array.shape}, expected numbers of the map's shape "
             f"{maps.shape}"
         )
-    if (wrong := (maps != 0) & ~((array > 0) & np.isfinite(array))).any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
+    if (place := impossible_cost(array, maps)) is not None:
         raise ValueError(
-            f"the cost of the free cell {place} is {array[place]:g}, expected a number above 0"
+            f"the cost of the free cell {place} is {array[place]:g}, expected {LEAST_COST:g} to "
+            f"{MOST_COST:g}"
         )
     return np.where(maps != 0, array, 1).astype(np.float32)
 

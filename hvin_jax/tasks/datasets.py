@@ -21,7 +21,7 @@ import numpy as np
 
 from hvin_jax._memory import check_memory
 from hvin_jax.tasks.generation import Law, draw_mazes
-from hvin_jax.tasks.maze_data import MazeData, MazeSplits, concatenate
+from hvin_jax.tasks.maze_data import LEAST_COST, MOST_COST, MazeData, MazeSplits, concatenate
 from hvin_jax.tasks.mechanisms import Mechanism
 from hvin_jax.tasks.shortest_paths import label_mazes
 
@@ -126,8 +126,11 @@ def check_request(
       goals: number of goals of a maze.
       workers: number of processes.
     """
-    if costs is not None and not 0 < costs[0] <= costs[1] < np.inf:
-        raise ValueError(f"costs are from {costs[0]} to {costs[1]}, expected 0 < lowest <= highest")
+    if costs is not None and not LEAST_COST <= costs[0] <= costs[1] <= MOST_COST:
+        raise ValueError(
+            f"costs are from {costs[0]} to {costs[1]}, expected {LEAST_COST:g} <= lowest <= "
+            f"highest <= {MOST_COST:g}"
+        )
     if not 1 <= goals <= MOST_GOALS:
         raise ValueError(f"goals is {goals}, expected 1 to {MOST_GOALS}")
     for name, value in {**counts, "seed": seed}.items():
@@ -140,14 +143,19 @@ def check_request(
     total = sum(counts.values())
     if total == 0:
         raise ValueError("no mazes were asked for: train, valid and test are all 0")
-    cells = law.size[0] * law.size[1]
-    per_state = 3 + mechanism.set_dtype.itemsize + (0 if costs is None else 4)  # see `MazeData`
-    per_maze = (1 + (0 if costs is None else 4) + per_state * mechanism.num_orientations) * cells
+    per_maze = bytes_of_maze(law.size, mechanism=mechanism, has_costs=costs is not None)
     # All mazes, twice when they are dealt to the splits; at least a chunk, and tables for carving.
-    needed = max(2 * total, 64) * per_maze + 100 * cells
+    needed = max(2 * total, 64) * per_maze + 100 * law.size[0] * law.size[1]
     what = f"{total:,} mazes of {law.size[0]}×{law.size[1]}"
     check_memory(needed, what)
     check_memory(_PER_WORKER * min(workers, total), f"{what} and {workers:,} workers")
+
+
+def bytes_of_maze(size: tuple[int, int], *, mechanism: Mechanism, has_costs: bool) -> int:
+    """How much memory a labelled maze takes, see `MazeData`."""
+    of_cost = 4 if has_costs else 0
+    per_state = 3 + mechanism.set_dtype.itemsize + of_cost
+    return (1 + of_cost + per_state * mechanism.num_orientations) * size[0] * size[1]
 
 
 def make_chunk(

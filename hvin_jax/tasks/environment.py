@@ -12,6 +12,7 @@ gymnasium.
 
 import dataclasses
 import math
+import numbers
 from typing import NamedTuple
 
 import jax
@@ -30,11 +31,14 @@ class Observation(NamedTuple):
       maze: uint8 `[H, W]`, 1 = free, 0 = wall.
       goal: uint8 `[H, W, O]`, 1 at the goal.
       agent: int32 `[3]`, (row, column, orientation).
+      cost: float32 `[H, W]`, what it costs to enter each cell, 1 at walls; None where the mazes
+        have no costs.
     """
 
     maze: jax.Array
     goal: jax.Array
     agent: jax.Array
+    cost: jax.Array | None = None
 
 
 class TimeStep(NamedTuple):
@@ -128,17 +132,22 @@ class MazeEnv:
         auto_reset: bool = True,
     ) -> "MazeEnv":
         """The environment of some mazes; see the attributes."""
+        if not isinstance(data, MazeData):
+            raise ValueError(
+                f"an environment is made of MazeData, such as load_mazes(FILE).train, not of a "
+                f"{type(data).__name__}"
+            )
         if not len(data):
             raise ValueError("there are no mazes to make an environment of")
-        if not 1 <= time_limit < 2**31:
-            raise ValueError(f"time_limit is {time_limit}, expected 1 to 2³¹ - 1")
+        if not isinstance(time_limit, int | np.integer) or not 1 <= time_limit < 2**31:
+            raise ValueError(f"time_limit is {time_limit!r}, expected 1 to 2³¹ - 1, a whole number")
         for name, value in (
             ("step_cost", step_cost),
             ("goal_reward", goal_reward),
             ("wall_reward", wall_reward),
         ):
-            if not math.isfinite(value):
-                raise ValueError(f"{name} is {value}, expected a finite number")
+            if not isinstance(value, numbers.Real) or not math.isfinite(value):
+                raise ValueError(f"{name} is {value!r}, expected a finite number")
         starts = start_states(data.spl)
         if (closed := ~starts.any(axis=(1, 2, 3))).any():
             raise ValueError(
@@ -184,12 +193,17 @@ class MazeEnv:
         return state, TimeStep(observation, nothing, one, no, no, observation)
 
     def step(self, state: EnvState, action: jax.Array) -> tuple[EnvState, TimeStep]:
-        """Takes an action, an integer.
+        """Takes an action, a single integer; those of many agents by `jax.vmap(env.step)`.
 
         Returns:
           The state afterwards, and what has come of it. Where the episode has ended, the state is
           the first of another, unless `auto_reset` is false.
         """
+        if shape := np.shape(action):
+            raise ValueError(
+                f"the action has shape {shape}, expected a single whole number: many agents act by "
+                "jax.vmap(env.step)"
+            )
         agent = self.move(state.index, state.agent, action)
         after = dataclasses.replace(state, agent=agent, steps=state.steps + 1)
         at_goal = self.at_goal(after)
@@ -217,7 +231,8 @@ class MazeEnv:
 
     def observe(self, state: EnvState) -> Observation:
         """What is seen in a state."""
-        return Observation(self.maze[state.index], self.goal[state.index], state.agent)
+        cost = None if self.cost is None else self.cost[state.index]
+        return Observation(self.maze[state.index], self.goal[state.index], state.agent, cost)
 
     def at_goal(self, state: EnvState) -> jax.Array:
         """Whether the agent is at the goal."""

@@ -80,7 +80,7 @@ def save_mazes(
 def _version(mazes: MazeSplits) -> int:
     """The first one that could read them."""
     parts = [getattr(mazes, split) for split in SPLITS]
-    plain = mazes.mechanism.name in MECHANISMS and all(
+    plain = mazes.mechanism in MECHANISMS.values() and all(
         data.arrays().keys() == set(ARRAYS) and data.goal.ndim == 2 and (data.goal >= 0).all()
         for data in parts
     )

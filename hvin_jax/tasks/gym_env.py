@@ -14,7 +14,7 @@ import numpy as np
 
 from hvin_jax._extras import needs
 from hvin_jax.tasks.environment import EnvState, MazeEnv, Observation
-from hvin_jax.tasks.maze_data import MazeData
+from hvin_jax.tasks.maze_data import LEAST_COST, MOST_COST, MazeData
 
 with needs("the gymnasium environment", "gymnasium", extra="gymnasium"):
     import gymnasium
@@ -28,12 +28,13 @@ _reset, _step = jax.jit(MazeEnv.reset), jax.jit(MazeEnv.step)
 class GymMaze(gymnasium.Env[dict[str, np.ndarray], np.int64]):
     """Labelled mazes as a `gymnasium.Env`.
 
-    Observations have `maze` `[H, W]`, `goal` `[H, W, O]` and `agent`, (row, column, orientation);
-    actions are those of the mechanism. `info` has the number of the maze.
+    Observations have `maze` `[H, W]`, `goal` `[H, W, O]` and `agent`, (row, column, orientation),
+    and where cells have costs `cost` `[H, W]`; actions are those of the mechanism. `info` has the
+    number of the maze.
 
     Attributes:
       action_space: `Discrete(A)`.
-      observation_space: a `Dict` of the three.
+      observation_space: a `Dict` of these.
       render_mode: "rgb_array", which needs the extra `draw`, or None.
     """
 
@@ -55,13 +56,14 @@ class GymMaze(gymnasium.Env[dict[str, np.ndarray], np.int64]):
         self._state: EnvState | None = None
         states = (*data.size, data.mechanism.num_orientations)
         self.action_space = spaces.Discrete(data.mechanism.num_actions)
-        self.observation_space = spaces.Dict(  # type: ignore[assignment]
-            {
-                "maze": spaces.MultiBinary(data.size),
-                "goal": spaces.MultiBinary(states),
-                "agent": spaces.MultiDiscrete(np.array(states)),
-            }
-        )
+        seen: dict[str, spaces.Space[Any]] = {
+            "maze": spaces.MultiBinary(data.size),
+            "goal": spaces.MultiBinary(states),
+            "agent": spaces.MultiDiscrete(np.array(states)),
+        }
+        if data.cost is not None:
+            seen["cost"] = spaces.Box(LEAST_COST, MOST_COST, data.size, np.float32)
+        self.observation_space = spaces.Dict(seen)  # type: ignore[assignment]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -115,11 +117,14 @@ class GymMaze(gymnasium.Env[dict[str, np.ndarray], np.int64]):
 
 
 def _as_arrays(observation: Observation) -> dict[str, np.ndarray]:
-    return {
+    arrays: dict[str, np.ndarray] = {
         "maze": np.asarray(observation.maze, np.int8),
         "goal": np.asarray(observation.goal, np.int8),
         "agent": np.asarray(observation.agent, np.int64),
     }
+    if observation.cost is not None:
+        arrays["cost"] = np.asarray(observation.cost, np.float32)
+    return arrays
 
 
 def _pixels(figure: Any, *, dpi: int = 60) -> np.ndarray:

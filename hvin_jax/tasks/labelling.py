@@ -1,16 +1,18 @@
 """Maps of your own as a data set: goals, costs and sizes of any kind, labelled and split."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from hvin_jax._memory import check_memory
 from hvin_jax.tasks._states import are_several, as_costs, as_maps, states_of
-from hvin_jax.tasks.datasets import draw_goals
+from hvin_jax.tasks.datasets import bytes_of_maze, draw_goals
 from hvin_jax.tasks.generation.components import largest_components
 from hvin_jax.tasks.maze_data import MazeData, MazeSplits
 from hvin_jax.tasks.measures import start_states
-from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
+from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism, transition_table
 from hvin_jax.tasks.own_maps import OwnMap
 from hvin_jax.tasks.shortest_paths import label_mazes
 
@@ -34,7 +36,8 @@ def label_maps(
         `OwnMap`, which may have goals and costs of their own.
       goals: for each map (row, column) or (row, column, orientation), or a sequence of several, any
         of which counts. Without an orientation, any will do. None: those of an `OwnMap` where
-        it has some, else drawn from the largest connected part of the map.
+        it has some, else drawn from the largest connected part of the map, and drawn again where
+        no start leads there.
       mechanism: how the agent moves.
       costs: for each map, what it costs to enter each cell; None: those of each `OwnMap`, if any
         has some; else all actions cost the same.
@@ -49,24 +52,27 @@ def label_maps(
       The labelled mazes, `per_map` of each map in turn where goals are drawn.
     """
     mechanism, rng = get_mechanism(mechanism), np.random.default_rng(seed)
-    each = [_own_map(one, number) for number, one in enumerate(maps)]
-    if not each:
-        raise ValueError("there are no maps to label")
-    if per_map < 1:
-        raise ValueError(f"per_map is {per_map}, expected 1 or more")
+    each = _own_maps(maps)
+    if not isinstance(per_map, int | np.integer) or per_map < 1:
+        raise ValueError(f"per_map is {per_map!r}, expected a whole number of 1 or more")
     for name, given in (("goals", goals), ("costs", costs)):
-        if given is not None and len(given) != len(each):
-            raise ValueError(f"{len(each)} maps need as many {name}, got {len(given)}")
-    maze, extent = _stacked([one.maze for one in each], pad, size)
+        _check_count(name, given, len(each))
+    maze, extent = _stacked(each, pad, size)
     all_costs = _costs_of(each, costs, maze)
     wanted = [one.goals or None for one in each] if goals is None else list(goals)
     drawn = [number for number, goal in enumerate(wanted) if goal is None]
+    if closed := [each[number].name for number in drawn if not each[number].maze.any()]:
+        raise ValueError(f"{closed[0]} has no free cell for a goal")
+    count = len(each) + len(drawn) * (int(per_map) - 1)
+    per_maze = bytes_of_maze(maze.shape[1:], mechanism=mechanism, has_costs=all_costs is not None)
+    # Twice, as while they are labelled and when they are dealt to splits.
+    check_memory(2 * count * per_maze, f"{count:,} labelled mazes of {_sides(maze[0])}")
     owner = np.repeat(np.arange(len(each)), [per_map if x is None else 1 for x in wanted])
     goal_of = _drawn_goals(maze[drawn], rng, per_map, mechanism, any_orientation)
     found = dict(zip(drawn, goal_of, strict=True))
     for number, goal in enumerate(wanted):
         if goal is not None:
-            name = f"the goal of map {number}"
+            name = f"the goal of {each[number].name}"
             found[number] = _goal(goal, each[number].maze, mechanism, name)[None]
     most = max(x.shape[1] for x in found.values())
     goal = np.concatenate(
@@ -80,9 +86,10 @@ def label_maps(
         cost=None if all_costs is None else all_costs[owner],
         extent=None if extent is None else extent[owner],
     )
-    if (nowhere := ~start_states(data.spl).any(axis=(1, 2, 3))).any():
-        number = int(owner[nowhere.argmax()])
-        raise ValueError(f"map {number} has no start from which {mechanism.name} reaches the goal")
+    _draw_again(data, np.isin(owner, drawn), rng)
+    if (nowhere := _without_start(data)).any():
+        name = each[owner[nowhere.argmax()]].name
+        raise ValueError(f"{name} has no start from which {mechanism.name} reaches the goal")
     return data
 
 
@@ -114,26 +121,52 @@ def split_mazes(
     return MazeSplits(train=train, valid=valid, test=test)
 
 
-def _own_map(one: Any, number: int) -> OwnMap:
-    if isinstance(one, OwnMap):
-        return one
+def _own_maps(maps: Any) -> list[OwnMap]:
+    """All maps, each with a name."""
     try:
-        return OwnMap(as_maps(one))
+        given = list(maps)
+    except TypeError as error:
+        raise ValueError(
+            f"the maps are a {type(maps).__name__}, expected an array [n, H, W] or a sequence of "
+            "maps"
+        ) from error
+    if not given:
+        raise ValueError("there are no maps to label")
+    return [_own_map(one, f"map {number}") for number, one in enumerate(given)]
+
+
+def _own_map(one: Any, name: str) -> OwnMap:
+    if isinstance(one, OwnMap):
+        return dataclasses.replace(one, name=one.name or name)
+    try:
+        return OwnMap(as_maps(one), name=name)
     except ValueError as error:
-        raise ValueError(f"map {number}: {error}") from error
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _check_count(name: str, given: Any, count: int) -> None:
+    """Raises unless there is one for each map, or nothing at all."""
+    if given is None:
+        return
+    try:
+        found = str(len(given))
+    except TypeError:
+        found = f"a single {type(given).__name__}"
+    if found != str(count):
+        raise ValueError(f"{count} maps need as many {name}, got {found}")
 
 
 def _stacked(
-    maps: list[np.ndarray], pad: bool, size: tuple[int, int] | None
+    each: list[OwnMap], pad: bool, size: tuple[int, int] | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """One array of all maps, and the size of each if they do not fill it."""
+    maps = [one.maze for one in each]
     extent = np.array([one.shape for one in maps], np.int32)
     if not pad and (differs := (extent != extent[0]).any(axis=1)).any():
-        number = int(differs.argmax())
-        sides = ["×".join(map(str, maps[which].shape)) for which in (0, number)]
+        other = each[differs.argmax()]
         raise ValueError(
-            f"map 0 has {sides[0]} cells, map {number} has {sides[1]}: maps of different size need "
-            "padding to be allowed (pad)"
+            f"{each[0].name} has {_sides(maps[0])} cells, {other.name} has {_sides(other.maze)}: "
+            "maps of different size need padding to be allowed (pad)"
         )
     largest = np.maximum(extent.max(axis=0), size or (0, 0))
     maze = np.zeros((len(maps), *largest), np.uint8)
@@ -147,13 +180,13 @@ def _costs_of(maps: list[OwnMap], costs: Any, maze: np.ndarray) -> np.ndarray | 
     if all(cost is None for cost in given):
         return None
     joined = np.ones(maze.shape, np.float32)
-    for number, (place, one, cost) in enumerate(zip(joined, maps, given, strict=True)):
+    for place, one, cost in zip(joined, maps, given, strict=True):
         if cost is None:
             continue
         try:
             place[: one.maze.shape[0], : one.maze.shape[1]] = as_costs(cost, one.maze)
         except ValueError as error:
-            raise ValueError(f"map {number}: {error}") from error
+            raise ValueError(f"{one.name}: {error}") from error
     return joined
 
 
@@ -181,6 +214,64 @@ def _drawn_goals(
     if any_orientation and mechanism.num_orientations > 1:
         goals[..., 2] = -1
     return goals[:, :, None]
+
+
+def _draw_again(data: MazeData, drawn: np.ndarray, rng: np.random.Generator) -> None:
+    """Draws other goals, in place, where no start leads to those that were drawn.
+
+    Args:
+      data: the labelled mazes.
+      drawn: bool `[n]`, which of them have a goal that was drawn.
+      rng: consumed, unless all of these have a start.
+    """
+    again = np.flatnonzero(drawn & _without_start(data))
+    if not len(again):
+        return
+    for index, part in zip(again, largest_components(data.maze[again]), strict=True):
+        goal = data.goal[index]
+        any_orientation = bool(goal.flat[2] < 0)
+        possible = _goals_with_start(data.maze[index], any_orientation, data.mechanism)
+        preferred = possible[part[possible[:, 0], possible[:, 1]]]
+        if len(choice := preferred if len(preferred) else possible):
+            goal[...] = choice[rng.integers(len(choice))]
+    mazes = data[again]
+    labelled = label_mazes(
+        mazes.maze,
+        mazes.goal,
+        rng,
+        mechanism=data.mechanism,
+        cost=mazes.cost,
+        extent=mazes.extent,
+    )
+    for name, array in labelled.arrays().items():
+        getattr(data, name)[again] = array
+
+
+def _goals_with_start(maze: np.ndarray, any_orientation: bool, mechanism: Mechanism) -> np.ndarray:
+    """The goals of a map `[H, W]` that some start leads to, `[k, 3]`.
+
+    They are the free states that an action enters from another one: that one is a start.
+    """
+    orientations = mechanism.num_orientations
+    free = np.repeat(maze.ravel() != 0, orientations)
+    before = np.flatnonzero(free)[:, None]
+    after = transition_table(maze[None], mechanism=mechanism)[0, free]
+    same = orientations if any_orientation else 1  # so many states in turn are one goal
+    entered = np.zeros(free.shape, bool)
+    entered[after[after // same != before // same]] = True
+    states = np.argwhere((entered & free).reshape(*maze.shape, orientations))
+    if any_orientation:
+        states[:, 2] = -1
+    return np.unique(states, axis=0)
+
+
+def _without_start(data: MazeData) -> np.ndarray:
+    """Which mazes have no start, bool `[n]`."""
+    return np.logical_not(start_states(data.spl).any(axis=(1, 2, 3)))
+
+
+def _sides(maze: np.ndarray) -> str:
+    return "×".join(map(str, maze.shape))
 
 
 def _repeated(goals: np.ndarray, most: int) -> np.ndarray:

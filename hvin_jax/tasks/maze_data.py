@@ -12,6 +12,8 @@ from hvin_jax.tasks.mechanisms import Mechanism
 # can't be reached.
 UNREACHABLE = 65535
 SPLITS = ("train", "valid", "test")
+# What entering a free cell may cost: sums over paths and shares of them are sound in float32.
+LEAST_COST, MOST_COST = 1e-6, 1e6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +36,11 @@ class MazeData:
         actions are those that stay at it or come back soonest.
       spl: uint16 `[n, H, W, O]`, the shortest path length in actions: 0 at the goal, `UNREACHABLE`
         at wall cells and wherever the goal can't be reached.
-      cost: float32 `[n, H, W]`, what it costs to enter a cell, positive, infinite at walls; or None
-        if all actions cost the same. An action costs what the cell costs that it ends in: a turn
-        on the spot costs its cell once more. Paths are then measured by their cost: `optimal` are
-        the actions that a cheapest path may take, `spl` is the number of actions of one.
+      cost: float32 `[n, H, W]`, what it costs to enter a cell, `LEAST_COST` to `MOST_COST`,
+        infinite at walls; or None if all actions cost the same. An action costs what the cell costs
+        that it ends in: a turn on the spot costs its cell once more. Paths are then measured by
+        their cost: `optimal` are the actions that a cheapest path may take, `spl` is the number of
+        actions of one.
       distance: float32 `[n, H, W, O]`, the cost of a cheapest path to the goal, infinite where
         there is none; None without `cost`.
       extent: int32 `[n, 2]`, rows and columns of each map, for maps of different sizes: a map is in
@@ -114,6 +117,13 @@ class MazeSplits:
             raise ValueError(
                 f"the {without[0]} mazes have no costs, others have: all of them need some, or none"
             )
+        for split in SPLITS:
+            if (size := getattr(self, split).size) != self.train.size:
+                sides = ["×".join(map(str, x)) for x in (self.train.size, size)]
+                raise ValueError(
+                    f"the train mazes have {sides[0]} cells, the {split} mazes {sides[1]}: maps of "
+                    "different size need padding to one (pad)"
+                )
 
     @property
     def mechanism(self) -> Mechanism:
@@ -177,7 +187,7 @@ def find_fault(
       maze: what should be `[n, H, W]`, 1 = free, 0 = wall.
       goal: what should be int `[n, 3]` or `[n, K, 3]`, (row, column, orientation); free cells.
       num_orientations: `O`.
-      cost: what should be positive numbers `[n, H, W]`, as far as cells are free.
+      cost: what should be numbers `[n, H, W]`, where cells are free `LEAST_COST` to `MOST_COST`.
       extent: what should be int `[n, 2]`, see `MazeData.extent`.
 
     Returns:
@@ -208,13 +218,25 @@ def _fault_of_cost(cost: np.ndarray | None, maze: np.ndarray) -> tuple[str, str]
         return None
     if cost.shape != maze.shape or cost.dtype.kind not in "iuf":
         return "cost", f"is {cost.dtype} {cost.shape}, expected numbers {maze.shape}"
-    if (wrong := (maze != 0) & ~((cost > 0) & np.isfinite(cost))).any():
-        place = tuple(np.argwhere(wrong)[0].tolist())
+    if (place := impossible_cost(cost, maze)) is not None:
         return "cost", (
-            f"of the free cell {place[1:]} of maze {place[0]} is {cost[place]:g}, expected a "
-            "number above 0"
+            f"of the free cell {place[1:]} of maze {place[0]} is {cost[place]:g}, expected "
+            f"{LEAST_COST:g} to {MOST_COST:g}"
         )
     return None
+
+
+def impossible_cost(cost: np.ndarray, maze: np.ndarray) -> tuple[int, ...] | None:
+    """The index of the first free cell whose cost is out of bounds; None if there is none.
+
+    Args:
+      cost: numbers, of the shape of `maze`.
+      maze: `[..., H, W]`, 1 = free, 0 = wall.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        kept = cost.astype(np.float32)  # as data and models have it
+    wrong = (maze != 0) & ~((kept >= LEAST_COST) & (kept <= MOST_COST))
+    return tuple(np.argwhere(wrong)[0].tolist()) if wrong.any() else None
 
 
 def _fault_of_extent(extent: np.ndarray | None, maze: np.ndarray) -> tuple[str, str] | None:

@@ -82,10 +82,12 @@ class Mechanism:
         table = _whole_numbers(self.moves)
         shape = (self.num_orientations, self.num_actions, 3)
         if table is None or table.shape != shape:
-            found = "no array of whole numbers" if table is None else f"shape {table.shape}"
+            found = (
+                "are no table of whole numbers" if table is None else f"have shape {table.shape}"
+            )
             raise ValueError(
-                f"{who}: moves have {found}, expected {shape} from the names of orientations and "
-                "actions"
+                f"{who}: moves {found}, expected {shape}: for each of {shape[0]} orientations and "
+                f"each of {shape[1]} actions, three whole numbers (rows, columns, new orientation)"
             )
         if (farthest := np.abs(table[..., :2]).max()) > MAX_REACH:
             raise ValueError(

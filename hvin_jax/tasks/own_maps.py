@@ -40,6 +40,7 @@ class OwnMap:
       goal: (row, column) or None; of several, the first.
       cost: float32 `[H, W]`, what it costs to enter each cell; None: everywhere the same.
       goals: (row, column) of all goals.
+      name: what errors call it, such as its file; "" if it has none.
     """
 
     maze: np.ndarray
@@ -47,6 +48,7 @@ class OwnMap:
     goal: Cell | None = None
     cost: np.ndarray | None = None
     goals: tuple[Cell, ...] = ()
+    name: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.maze.dtype.kind not in "biuf":
@@ -226,8 +228,12 @@ def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
       cell: for images, how many pixels wide and high a cell of the map is.
 
     Returns:
-      The map.
+      The map, by the name of its file.
     """
+    return dataclasses.replace(_read_map(path, cell), name=str(path))
+
+
+def _read_map(path: str | os.PathLike[str], cell: int) -> OwnMap:
     kind = pathlib.Path(path).suffix.lower()
     check_file(path)
     if kind == ".png":

@@ -18,6 +18,8 @@ from jax import lax
 
 from hvin_jax._memory import check_memory
 from hvin_jax.models import init_params
+from hvin_jax.models._build import fields_of
+from hvin_jax.planner import check_mechanism
 from hvin_jax.tasks.environment import MazeEnv
 from hvin_jax.training.optimizers import make_optimizer
 from hvin_jax.training.run import NotFiniteError
@@ -149,8 +151,14 @@ def make_update(
 
     def look(params: Params, env: MazeEnv, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Logits `[M, H, W, O, A]` and expected returns `[M, H, W, O]` of maps."""
+        costs = {} if env.cost is None or not model.terrain else {"cost": env.cost[:, 0]}
         plan = model.apply(
-            params["planner"], env.maze[:, 0], env.goal[:, 0], train=True, rngs={"exploration": key}
+            params["planner"],
+            env.maze[:, 0],
+            env.goal[:, 0],
+            train=True,
+            rngs={"exploration": key},
+            **costs,
         )
         values: Any = critic.apply(params["critic"], plan.value)
         return plan.logits, values
@@ -217,7 +225,7 @@ def learn(
 
     Args:
       key: a typed PRNG key, which is consumed.
-      model: a planner of `hvin_jax.models` that returns a value map.
+      model: a planner of `hvin_jax.models` that returns a value map, for agents that move so.
       env: where to learn, with `auto_reset`.
       settings: how.
       num_updates: how many updates to make.
@@ -233,6 +241,7 @@ def learn(
         raise ValueError("the environment has auto_reset=False, but agents are to go on")
     if not hasattr(model, "latent"):
         raise ValueError(f"a {type(model).__name__} has no value map, which the critic reads")
+    check_mechanism(fields_of(model), env.mechanism)
     critic = Critic()
     optimizer = make_optimizer(
         "adam",

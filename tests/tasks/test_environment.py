@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 from hvin_jax.tasks.environment import EnvState, MazeEnv
 from hvin_jax.tasks.gym_env import ID, GymMaze
+from hvin_jax.tasks.maze_data import MazeSplits
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism, transition_table
 from hvin_jax.tasks.own_maps import from_text
@@ -100,6 +101,11 @@ def test_cells_cost_what_they_cost():
         paid += float(timestep.reward)
     assert timestep.terminated
     assert paid == pytest.approx(1 - 0.1 * data.distance[0, 1, 0, 0])
+    np.testing.assert_array_equal(timestep.observation.cost, np.where(maze[0], cost[0], 1))
+    gym = GymMaze(data)
+    seen, _ = gym.reset(seed=0)
+    assert gym.observation_space.contains(seen)
+    np.testing.assert_array_equal(seen["cost"], timestep.observation.cost)
     # A wall that blocks: the agent stays where it is, and pays for that.
     _, blocked = env.step(placed((1, 0, 0)), jnp.array(news.actions.index("E")))
     assert float(blocked.reward) == pytest.approx(-0.4)
@@ -233,6 +239,10 @@ def test_many_maps_side_by_side():
     ("change", "settings", "message"),
     [
         (lambda data: data[:0], {}, "there are no mazes"),
+        (lambda data: MazeSplits(data, data, data), {}, "made of MazeData, .* not of a MazeSplits"),
+        (lambda data: "file.npz", {}, "made of MazeData, such as load_mazes.* not of a str"),
+        (lambda data: data, {"time_limit": 2.5}, r"time_limit is 2\.5, .*, a whole number"),
+        (lambda data: data, {"step_cost": "a"}, "step_cost is 'a', expected a finite number"),
         (lambda data: data, {"time_limit": 0}, "time_limit is 0, expected 1"),
         (lambda data: data, {"step_cost": float("nan")}, "step_cost is nan, expected a finite"),
         (
@@ -243,8 +253,16 @@ def test_many_maps_side_by_side():
     ],
 )
 def test_mistakes(change, settings, message):
-    with pytest.raises(ValueError, match=message):
-        MazeEnv.from_data(change(some_mazes()), **settings)
+    for kind in (MazeEnv.from_data, GymMaze):
+        with pytest.raises(ValueError, match=message):
+            kind(change(some_mazes()), **settings)
+
+
+def test_an_action_is_a_single_number():
+    env = MazeEnv.from_data(some_mazes())
+    for take in (MazeEnv.step, step):
+        with pytest.raises(ValueError, match=r"the action has shape \(2,\), expected a single"):
+            take(env, placed((1, 1, 0)), jnp.zeros(2, jnp.int32))
 
 
 def test_gymnasium_finds_no_fault():

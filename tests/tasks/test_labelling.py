@@ -13,7 +13,7 @@ from hvin_jax.tasks import MazeSplits, from_text, get_mechanism, load_mazes, sav
 from hvin_jax.tasks.labelling import label_maps, split_mazes
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import Mechanism
-from hvin_jax.tasks.shortest_paths import shortest_paths
+from hvin_jax.tasks.shortest_paths import shortest_paths, wrong_labels
 from hvin_jax.tasks.symmetries import symmetries
 from hvin_jax.training.maze_task import maze_forward, planner_arrays, training_arrays
 from hvin_jax.training.objective import Imitation
@@ -52,6 +52,35 @@ def test_goals_are_drawn_for_maps_without():
     np.testing.assert_array_equal(data.goal, same.goal)
     free = label_maps([LARGE], mechanism="diffdrive", any_orientation=True)
     assert free.goal[0, 2] == -1
+
+
+def test_goals_that_no_start_reaches_are_drawn_again():
+    """Who goes east, and faces so from then on, never comes back."""
+    to_the_east = ((0, 1, 1), (0, 0, 1))
+    east = Mechanism("east", ("-", "E"), ("go", "face"), (to_the_east, to_the_east), walls="block")
+    for options in ({}, {"any_orientation": True}):
+        data = label_maps([SMALL, LARGE], mechanism=east, per_map=40, pad=True, **options)
+        goals = {tuple(x) for x in data.goal[:40].tolist()}
+        assert goals == ({(1, 2, -1), (1, 3, -1)} if options else {(1, k, 1) for k in (1, 2, 3)})
+        again = shortest_paths(data.maze, data.goal, mechanism=east)
+        np.testing.assert_array_equal(data.spl, again[0])
+        np.testing.assert_array_equal(data.optimal, again[1])
+        assert not wrong_labels(data.label, data.optimal).any()
+
+
+def test_goals_of_data_are_goals_of_maps():
+    data = label_maps([SMALL, LARGE], mechanism="diffdrive", pad=True, any_orientation=True)
+    same = label_maps([SMALL, LARGE], list(data.goal), mechanism="diffdrive", pad=True)
+    np.testing.assert_array_equal(data.goal, same.goal)
+    planner = load_planner("diffdrive-15")
+    goal = data.goal[0]
+    assert planner.plan(SMALL, goal, (1, 1)) == planner.plan(SMALL, goal[:2], (1, 1))
+
+
+def test_splits_have_one_size():
+    data = label_maps([SMALL] * 2, mechanism="news")
+    with pytest.raises(ValueError, match="the train mazes have 3×5 cells, the test mazes 4×7: "):
+        MazeSplits(data, data, label_maps([LARGE], mechanism="news"))
 
 
 def test_maps_of_one_kind_stay_together():
@@ -165,13 +194,25 @@ def test_a_planner_keeps_its_mechanism(tmp_path):
         (
             [SMALL],
             {"costs": [-1.0 * SMALL]},
-            "map 0: the cost of the free cell .* expected a number a",
+            r"map 0: the cost of the free cell .* is -1, expected 1e-06 to 1e\+06",
         ),
         ([SMALL], {"costs": [LARGE]}, r"map 0: the cost is .* expected numbers of the map's shape"),
-        ([SMALL], {"per_map": 0}, "per_map is 0, expected 1 or more"),
+        ([SMALL], {"costs": [SMALL * 3e38]}, r"is 3e\+38, expected 1e-06 to 1e\+06"),
+        ([SMALL], {"costs": [SMALL * 1e-300]}, r"is 1e-300, expected 1e-06 to 1e\+06"),
+        ([SMALL], {"costs": 3}, "1 maps need as many costs, got a single int"),
+        ([SMALL], {"goals": 5}, "1 maps need as many goals, got a single int"),
+        (
+            [SMALL],
+            {"goals": [(1, 1, -2)]},
+            "the goal of map 0 has orientation -2, but .* -1 for any",
+        ),
+        (None, {}, r"the maps are a NoneType, expected an array \[n, H, W\] or a sequence"),
+        ([SMALL], {"per_map": 0}, "per_map is 0, expected a whole number of 1 or more"),
+        ([SMALL], {"per_map": 10**15}, "1,000,000,000,000,000 labelled mazes of 3×5 would take"),
         ([SMALL * 3], {}, "map 0: the map has values other than 0"),
-        ([SMALL * 0], {}, "map 0 has no free cell for a goal"),
+        ([SMALL, SMALL * 0], {"goals": [(1, 1), None]}, "map 1 has no free cell for a goal"),
         ([np.eye(3, dtype=int)], {"goals": [(1, 1)]}, "map 0 has no start from which news reaches"),
+        ([np.eye(3, dtype=int)], {}, "map 0 has no start from which news reaches"),
         ([SMALL], {"mechanism": "hover"}, "unknown mechanism 'hover'"),
     ],
 )

@@ -92,7 +92,7 @@ def test_mistakes_in_a_mechanism_are_named():
         dataclasses.replace(news, actions=tuple(map(str, range(33))))
     with pytest.raises(ValueError, match="a move spans 17 cells, expected at most 16"):
         dataclasses.replace(news, moves=(((17, 0, 0),) * 4,))
-    with pytest.raises(ValueError, match="no array of whole numbers"):
+    with pytest.raises(ValueError, match=r"are no table of whole numbers, expected .* three whole"):
         dataclasses.replace(news, moves=(((0.5, 0, 0),) * 4,))
     with pytest.raises(ValueError, match="between is 'fly', expected 'jump' or 'stop'"):
         dataclasses.replace(news, between="fly")

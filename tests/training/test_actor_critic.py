@@ -3,16 +3,19 @@
 That it learns is in `tests/experiments/test_reward.py`.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from hvin_jax.models import DTVIN, GPPN
+from hvin_jax.models import DTVIN, GPPN, init_params
 from hvin_jax.tasks import MazeLaw, get_mechanism, make_mazes, transition_table
 from hvin_jax.tasks.environment import MazeEnv
 from hvin_jax.training import NotFiniteError, actor_critic
-from hvin_jax.training.actor_critic import ActorCritic, Report, learn
+from hvin_jax.training.actor_critic import ActorCritic, Critic, Learner, Report, learn, make_update
 from hvin_jax.training.walks import advantages, walk
 
 NEWS = get_mechanism("news")
@@ -48,6 +51,28 @@ def test_advantages_against_the_sum(trace):
     for column in range(shape[1]):
         expected = by_hand(*(x[:, column] for x in given), trace)
         np.testing.assert_allclose(found[:, column], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("terrain", [True, False])
+def test_planners_that_know_costs_see_them(mazes, terrain):
+    """Here rewards do not depend on them."""
+    env = MazeEnv.from_data(mazes.train, step_cost=0.0)
+    settings = ActorCritic(num_maps=2, num_agents=2, num_steps=2, epochs=1)
+    model, critic, optimizer = DTVIN(1, 4, depth=2, terrain=terrain), Critic(), optax.sgd(0.1)
+    key = jax.random.key(0)
+    params = {
+        "planner": init_params(model, key),
+        "critic": critic.init(key, jnp.zeros((1, 7, 7, 1))),
+    }
+    update = jax.jit(make_update(model, critic, optimizer, settings))
+    costs = (jnp.ones(env.maze.shape).at[:, 1:4].set(cost) for cost in (1.0, 3.0))
+    learned = [
+        update(Learner(params, optimizer.init(params)), dataclasses.replace(env, cost=cost), key)
+        for cost in costs
+    ]
+    weights = [jax.tree.leaves(learner.params) for learner, _ in learned]
+    same = all(np.array_equal(*each) for each in zip(*weights, strict=True))
+    assert same != terrain
 
 
 def test_walks_are_those_of_the_policy(mazes):
@@ -97,6 +122,8 @@ def test_mistakes(mazes):
         begin(num_updates=0)
     with pytest.raises(ValueError, match="a GPPN has no value map, which the critic reads"):
         begin(GPPN(1, 4))
+    with pytest.raises(ValueError, match="the model has num_actions = 8, but news has 4"):
+        begin(DTVIN(1, 8, depth=2))
     with pytest.raises(ValueError, match="the environment has auto_reset=False"):
         begin(env=MazeEnv.from_data(mazes.train, auto_reset=False))
     for name, value in (("num_maps", 0), ("discount", 1.1), ("clip", -0.1)):
