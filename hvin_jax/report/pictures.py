@@ -8,7 +8,6 @@ import numpy as np
 from hvin_jax.planner import load_planner
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
-from hvin_jax.tasks._states import states_as_written
 from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.training.workdir import read_metrics
@@ -35,7 +34,6 @@ def draw_run(folder: pathlib.Path, test_mazes: Callable[[], MazeData]) -> None:
     starts = [farthest_start(spl) for spl in data.spl]
     hard = max(range(len(starts)), key=lambda index: data.spl[index][starts[index]])
     maze, cost = data.maze[hard], None if data.cost is None else data.cost[hard]
-    goal = states_as_written(data.goal[hard])
-    plan = planner.plan(maze, goal, starts[hard], layers="own", cost=cost)
+    plan = planner.plan(maze, data.goal[hard], starts[hard], layers="own", cost=cost)
     figure = plan_figure(plan, maze, mechanism=data.mechanism, cost=cost)
     save_figure(figure, folder / "plan.png")

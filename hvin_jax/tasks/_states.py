@@ -75,13 +75,6 @@ def are_several(goal: Any) -> bool:
     return bool(entries) and all(_entries(entry) is not None for entry in entries or ())
 
 
-def states_as_written(goal: np.ndarray) -> list[int] | list[list[int]]:
-    """A goal of `MazeData`, `[3]` or `[K, 3]`, as `plan` takes it: any orientation is left out."""
-    goals = goal.reshape(-1, 3).tolist()
-    written = [state if state[2] >= 0 else state[:2] for state in goals]
-    return written if goal.ndim == 2 else written[0]
-
-
 def as_costs(cost: Any, maps: np.ndarray) -> np.ndarray:
     """Costs of maps `[H, W]` or `[n, H, W]` as float32, after checking them; 1 at walls."""
     array = np.asarray(cost)
