@@ -21,4 +21,5 @@ def get_config(mechanism: str = "") -> ConfigDict:
     config.data.families = _FAMILIES
     config.data.seed = 300
     config.data.train = 10_000
+    config.model.sharpness = 16.0
     return config
