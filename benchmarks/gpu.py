@@ -87,7 +87,7 @@ STEPS = {
     "dtvin-100-5000": _dtvin(5000, 100, 50),
 }
 COMPILE_SECONDS = 60
-# So many launches more may the whole training step have.
+# So many launches more may the whole training step have, where launches have a limit.
 WHOLE_LAUNCHES = 150
 WHOLE = ", whole step"
 
@@ -265,7 +265,7 @@ def broken_limits(cost: Cost, others: list[Cost]) -> list[str]:
     if cost.step.endswith(WHOLE):
         alone = (cost.step.removesuffix(WHOLE), cost.target)
         most = next(x.launches for x in others if (x.step, x.target) == alone) + WHOLE_LAUNCHES
-        limits.append(("launches", cost.launches, most, 1, ""))
+        limits.append(("launches", cost.launches, most if step.launches else None, 1, ""))
     else:
         limits += [
             ("launches", cost.launches, step.launches, 1, ""),
