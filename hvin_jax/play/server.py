@@ -50,6 +50,7 @@ class PlayServer(ThreadingHTTPServer):
     """Serves the page and answers it; planning happens in one thread."""
 
     daemon_threads = True
+    request_queue_size = 512  # so many may knock at once: all get an answer, if only "busy"
 
     def __init__(self, host: str, port: int, planners: answers.Answers) -> None:
         """Binds to a port of a host; 0: any that is free."""

@@ -87,7 +87,7 @@ function cells(pen, maze, thought, moment, view, colour, cell) {
   const over = 0.6 / cell; // so that no seams show between cells
   for (let row = 0; row < maze.height; row++) {
     for (let column = 0; column < maze.width; column++) {
-      if (!maze.free[row][column]) continue;
+      if (!maze.isFree(row, column)) continue;
       pen.fillStyle = free;
       if (array) {
         const o = thought.shown(moment, row, column, view.facing);
@@ -99,7 +99,7 @@ function cells(pen, maze, thought, moment, view, colour, cell) {
   pen.fillStyle = wall;
   for (let row = 0; row < maze.height; row++) {
     for (let column = 0; column < maze.width; column++) {
-      if (!maze.free[row][column]) pen.fillRect(column, row, 1, 1);
+      if (!maze.isFree(row, column)) pen.fillRect(column, row, 1, 1);
     }
   }
 }
@@ -113,7 +113,7 @@ function arrows(pen, maze, thought, moment, view, cell) {
   const { moves, orientations } = thought.about, plain = !colouring(thought, view);
   for (let row = 0; row < maze.height; row++) {
     for (let column = 0; column < maze.width; column++) {
-      if (!maze.free[row][column]) continue;
+      if (!maze.isFree(row, column)) continue;
       const o = thought.shown(moment, row, column, view.facing);
       const action = thought.at(thought.policies, moment, row, column, o);
       const [down, right, turned] = moves[o][action];
