@@ -346,6 +346,36 @@ def test_two_hundred_quick_strokes(empty):
     assert time.monotonic() - begin < 20
 
 
+@pytest.mark.parametrize(("height", "width"), [(60, 3), (3, 101)])
+def test_long_maps_fit_the_window(page, height, width):
+    page.open(address(["." * width] * height, (0, 0), (height - 1, width - 1)))
+    canvas = page.browser.find_element(By.TAG_NAME, "canvas").rect
+    assert canvas["height"] <= page.js("return innerHeight")
+    assert canvas["height"] * width == pytest.approx(canvas["width"] * height, rel=0.1)
+
+
+def test_colours_of_actions_have_a_legend(page):
+    page.open(address(["." * 60] * 60, (0, 0), (3, 3)))
+    legend = page.browser.find_element(By.CLASS_NAME, "legend")
+    assert not legend.text
+    page.js("document.querySelector('input[value=none]').click()")
+    page.wait(lambda: len(legend.find_elements(By.TAG_NAME, "span")) == 4)
+    page.js("document.querySelector('input[value=values]').click()")
+
+
+def test_saved_pictures_say_what_they_show(empty):
+    empty.js(
+        "window.saved = []; HTMLAnchorElement.prototype.click = function () {"
+        " const image = new Image(); image.src = this.href;"
+        " image.onload = () => saved.push([this.download, image.height]); }"
+    )
+    empty.id("png").click()
+    empty.wait(lambda: empty.js("return saved.length"))
+    ((name, height),) = empty.js("return saved")
+    assert name == "thought-news.png"
+    assert height > empty.js("return document.querySelector('canvas').height") + 40  # two lines
+
+
 def test_on_a_phone(empty):
     size = empty.browser.get_window_size()
     empty.browser.execute_cdp_cmd(
@@ -358,6 +388,7 @@ def test_on_a_phone(empty):
         canvas = empty.browser.find_element(By.TAG_NAME, "canvas").rect
         assert 300 < canvas["width"] <= 360
         assert canvas["height"] == pytest.approx(canvas["width"], abs=2)
+        assert min(empty.id("arrows").rect["width"], empty.id("arrows").rect["height"]) >= 24
     finally:
         empty.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         empty.browser.set_window_size(size["width"], size["height"])
@@ -371,8 +402,11 @@ def test_light_and_dark(page):
         page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
         seen.add(page.js(colour))
     page.id("theme").click()
-    seen.add(page.js(colour))
-    assert len(seen) == 2
+    chosen = page.js(colour)
+    assert len({*seen, chosen}) == 2
+    page.open()
+    assert page.js(colour) == chosen
+    page.js("localStorage.clear()")
 
 
 def test_nothing_is_asked_elsewhere(page):

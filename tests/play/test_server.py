@@ -290,6 +290,11 @@ def test_many_knock_at_once():
             stack.enter_context(socket.create_connection(server.server_address, timeout=2))
 
 
+def test_a_large_request_is_answered(server):
+    status, answer = ask(server, "/api/text", b"." * (10 * MOST_BYTES))
+    assert (status, answer["error"]) == (413, "expected 1,048,576 bytes at most")
+
+
 def test_requests_of_bad_size(server):
     status, answer = ask(server, "/api/think", ASKED, **{"Content-Length": str(MOST_BYTES + 1)})
     assert (status, answer["error"]) == (413, "expected 1,048,576 bytes at most")

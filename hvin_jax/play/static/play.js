@@ -1,7 +1,9 @@
 // The page: what people do becomes a map, the map a question, the answer a picture.
 
-import { Thought, draw } from "./picture.js";
+import { Thought, draw, legend } from "./picture.js";
+import { fileName, pictureOf, save } from "./saving.js";
 import { Maze, fromAddress, toAddress } from "./state.js";
+import * as theme from "./theme.js";
 
 const $ = (id) => document.getElementById(id);
 const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, "0")).join("");
@@ -11,6 +13,7 @@ const panels = [...document.querySelectorAll(".panel")].map((element) => ({
   select: element.querySelector("select"),
   about: element.querySelector(".about"),
   caption: element.querySelector(".caption"),
+  legend: element.querySelector(".legend"),
   caution: element.querySelector(".caution"),
   thought: null,
 }));
@@ -140,8 +143,9 @@ function redraw() {
     if (!maze) return;
     const seen = view();
     for (const panel of shownPanels()) {
-      draw(panel.canvas, maze, panel.thought, seen);
+      const cell = draw(panel.canvas, maze, panel.thought, seen);
       tell(panel, seen);
+      panel.legend.replaceChildren(...legend(panel.thought, seen, cell));
     }
     const depths = shownPanels().flatMap(({ thought }) => (thought ? thought.depths[seen.moment(thought)] : []));
     $("depth").value = depths.length ? `${depths.join(" | ")} layers` : "";
@@ -343,29 +347,15 @@ function fromHash() {
   return true;
 }
 
-function save(blob, name) {
-  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-}
-
 function savePng() {
-  const shown = shownPanels().map((panel) => panel.canvas), gap = 16;
-  const all = document.createElement("canvas");
-  all.width = shown.reduce((sum, canvas) => sum + canvas.width, gap * (shown.length - 1));
-  all.height = Math.max(...shown.map((canvas) => canvas.height));
-  let left = 0;
-  for (const canvas of shown) {
-    all.getContext("2d").drawImage(canvas, left, 0);
-    left += canvas.width + gap;
-  }
-  all.toBlob((blob) => save(blob, "thought.png"));
+  const maps = shownPanels().map(({ canvas, select, caption }) => ({ canvas, lines: [select.value, caption.textContent] }));
+  pictureOf(maps).toBlob((blob) => save(blob, fileName(names(), "png")));
 }
 
 async function saveGif() {
   const button = $("gif");
   button.disabled = true;
-  await tried(async () => save(await ask("/api/gif", question()), "thought.gif"));
+  await tried(async () => save(await ask("/api/gif", question()), fileName(names().slice(0, 1), "gif")));
   button.disabled = false;
 }
 
@@ -378,13 +368,6 @@ async function share() {
     $("share").textContent = "Copied";
     setTimeout(() => ($("share").textContent = "Copy address"), 1500);
   });
-}
-
-function theme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  redraw();
 }
 
 // ---- Beginning ------------------------------------------------------------------------------------
@@ -435,12 +418,13 @@ function listen() {
   $("share").addEventListener("click", share);
   $("png").addEventListener("click", savePng);
   $("gif").addEventListener("click", saveGif);
-  $("theme").addEventListener("click", theme);
+  $("theme").addEventListener("click", () => { theme.toggle(); redraw(); });
   addEventListener("resize", redraw);
   addEventListener("hashchange", () => tried(async () => fromHash()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
 
+theme.recall();
 await tried(async () => {
   info = await ask("/api/info");
   fill();
