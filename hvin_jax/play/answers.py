@@ -66,12 +66,18 @@ class Answers:
     def think(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """The thoughts of one or two planners about a map."""
         begin = time.perf_counter()
-        thoughts = [_packed(thought) for thought in self._thoughts(asked)]
+        thoughts = [
+            {**_packed(thought), "caution": self._caution(thought)}
+            for thought in self._thoughts(asked)
+        ]
         return {"thoughts": thoughts, "seconds": time.perf_counter() - begin}
 
     def gif(self, asked: Mapping[str, Any]) -> bytes:
         """The first of these thoughts as a moving picture."""
         return self._thoughts(asked)[0].animate().gif()
+
+    def _caution(self, thought: Thought) -> str | None:
+        return self._planners[thought.planner].caution(thought.policies.shape[1:3])
 
     def _thoughts(self, asked: Mapping[str, Any]) -> list[Thought]:
         maze = _maze(asked.get("map"))
@@ -129,9 +135,18 @@ def sample(family: str, side: int, seed: int) -> dict[str, Any]:
 def read_text(content: bytes) -> dict[str, Any]:
     """A map from a drawing."""
     try:
-        return _map_answer(from_text(content.decode("utf-8")))
+        own = from_text(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Asked("the file is not a text in UTF-8, as a drawing of a map is") from error
+    if own.cost is not None and (own.cost != 1).any():
+        raise Asked(
+            "this page knows no costs: take the digits out of the map, or use `hvin plan` with a "
+            "planner that was trained with costs, see docs/costs.md"
+        )
+    answer = _map_answer(own)
+    if (count := len(own.goals)) > 1:
+        answer["note"] = f"this page shows one goal: the first of the {count} of the map"
+    return answer
 
 
 def read_png(content: bytes, cell: int) -> dict[str, Any]:
@@ -143,31 +158,36 @@ def read_png(content: bytes, cell: int) -> dict[str, Any]:
             own = from_png(file.name, cell=max(cell, 1))
         except ValueError as error:
             raise Asked(str(error).replace(file.name, "the image")) from error
-    if cell == 0:
-        own = dataclasses.replace(own, maze=_one_pixel_a_cell(own.maze))
-    return _map_answer(own)
+    if cell > 0:
+        return _map_answer(own)
+    cell = _cell_of(own.maze)
+    maze = own.maze[::cell, ::cell]
+    guess = f": cells of {cell}×{cell} pixels, as guessed from the image"
+    _check_size(*maze.shape, more=guess)
+    return _map_answer(dataclasses.replace(own, maze=maze))
 
 
-def _one_pixel_a_cell(maze: np.ndarray) -> np.ndarray:
-    """The map whose cells are squares of equal pixels, as large as they can be."""
+def _cell_of(maze: np.ndarray) -> int:
+    """The side of cells that are squares of equal pixels, as large as they can be."""
     edges = [np.flatnonzero(np.diff(maze, axis=axis).any(axis=1 - axis)) + 1 for axis in (0, 1)]
-    cell = int(np.gcd.reduce([*maze.shape, *edges[0].tolist(), *edges[1].tolist()]))
-    return maze[::cell, ::cell]
+    return int(np.gcd.reduce([*maze.shape, *edges[0].tolist(), *edges[1].tolist()]))
 
 
 def _map_answer(own: OwnMap) -> dict[str, Any]:
     height, width = own.maze.shape
     _check_size(height, width)
-    free = np.argwhere(own.maze != 0).tolist()
+    free = [(row, column) for row, column in np.argwhere(own.maze != 0).tolist()]
     if len(free) < 2:
         raise Asked("the map has no two free cells to go between")
-    start, goal = own.start or free[0], own.goal or free[-1]
+    start = own.start or next(cell for cell in free if cell != own.goal)
+    goal = own.goal or next(cell for cell in reversed(free) if cell != start)
     return {"map": _rows(own.maze), "start": list(start), "goal": list(goal)}
 
 
-def _check_size(height: int, width: int) -> None:
+def _check_size(height: int, width: int, *, more: str = "") -> None:
     if min(height, width) < SMALLEST or max(height, width) > LARGEST:
-        raise Asked(f"the map has {height}×{width} cells, expected {SMALLEST} to {LARGEST} a side")
+        size = f"{height}×{width} cells, expected {SMALLEST} to {LARGEST} a side"
+        raise Asked(f"the map has {size}{more}")
 
 
 def _rows(maze: np.ndarray) -> list[str]:

@@ -1,15 +1,17 @@
 """The server of the page: the standard library's, on this machine alone unless asked otherwise.
 
-There are three files and five questions. A name is looked up in a table, never in a folder, so no
+There are a few files and questions. A name is looked up in a table, never in a folder, so no
 address reads another file.
 """
 
+import contextlib
 import importlib.resources
 import ipaddress
 import json
 import re
 import socket
 import socketserver
+import time
 import urllib.parse
 from collections.abc import Callable
 from http import HTTPStatus
@@ -21,12 +23,16 @@ from hvin_jax.play import answers
 from hvin_jax.play.worker import BusyError, Worker
 
 MOST_BYTES = 2**20
+# Bytes of a refused request that are read all the same, and seconds that this may take.
+_MOST_DROPPED, _LINGER = 2**25, 2
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/play.css": ("play.css", "text/css; charset=utf-8"),
     "/play.js": ("play.js", "text/javascript; charset=utf-8"),
     "/state.js": ("state.js", "text/javascript; charset=utf-8"),
     "/picture.js": ("picture.js", "text/javascript; charset=utf-8"),
+    "/saving.js": ("saving.js", "text/javascript; charset=utf-8"),
+    "/theme.js": ("theme.js", "text/javascript; charset=utf-8"),
 }
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; base-uri 'none'; "
@@ -50,6 +56,7 @@ class PlayServer(ThreadingHTTPServer):
     """Serves the page and answers it; planning happens in one thread."""
 
     daemon_threads = True
+    request_queue_size = 512  # so many may knock at once: all get an answer, if only "busy"
 
     def __init__(self, host: str, port: int, planners: answers.Answers) -> None:
         """Binds to a port of a host; 0: any that is free."""
@@ -135,6 +142,16 @@ class _Handler(BaseHTTPRequestHandler):
     def _fail(self, status: HTTPStatus, sentence: str) -> None:
         self.close_connection = True  # of its body nothing may have been read
         self._send(status, "application/json", _json({"error": sentence}))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Drops what still comes: closing before would cut off the answer, too."""
+        left, end = _MOST_DROPPED, time.monotonic() + _LINGER
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(_LINGER)
+            while left > 0 and time.monotonic() < end and (got := self.rfile.read1(2**16)):
+                left -= len(got)
 
     def _check_origin(self) -> None:
         host = self.headers.get("Host", "")

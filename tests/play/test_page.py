@@ -195,12 +195,58 @@ def test_drag_start_and_goal(empty):
     assert "#" not in "".join(row[1:-1] for row in empty.state()[0][1:-1])  # no wall was drawn
 
 
+def test_walls_survive_what_is_dragged_over_them(empty):
+    wall = [("down", 4, 1), ("move", 4, 7), ("up", 4, 7)]
+    empty.doing(lambda: empty.pointer(*wall))
+    way = [("move", row, 3) for row in range(1, 7)]
+    empty.doing(lambda: empty.pointer(("down", 1, 1), *way, ("up", 6, 3)))
+    assert empty.state()[:2] == (
+        ["#" * 9, *["#.......#"] * 3, "#" * 9, *["#.......#"] * 3, "#" * 9],
+        (6, 3),
+    )
+    empty.doing(lambda: empty.pointer(("down", 6, 3), ("move", 4, 3), ("up", 4, 3)))
+    empty.doing(lambda: empty.pointer(("down", 4, 3), ("move", 2, 2), ("up", 2, 2)))
+    assert empty.state()[0][4] == "###.#####"  # where it was dropped
+
+
 def test_by_keyboard(empty):
     canvas = empty.browser.find_element(By.TAG_NAME, "canvas")
     empty.doing(lambda: canvas.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_DOWN, " "))
     assert empty.state()[0][2] == "#.#.....#"
     empty.doing(lambda: canvas.send_keys(Keys.ARROW_RIGHT, "s"))
     assert empty.state()[1] == (2, 3)
+
+
+def test_keys_act_on_the_cell_that_is_shown(empty):
+    canvas = empty.browser.find_element(By.TAG_NAME, "canvas")
+    picture = "return document.querySelector('canvas').toDataURL()"
+    before = empty.js(picture)
+    empty.js("arguments[0].focus()", canvas)
+    empty.wait(lambda: empty.js(picture) != before)
+    empty.doing(lambda: canvas.send_keys("g"))  # at the start
+    assert empty.state()[2] == (1, 1)
+
+
+def test_empty_keeps_the_size(page):
+    page.open(address(["." * 21] * 12, (11, 20), (0, 0)))
+    assert page.id("side").get_property("selectedOptions")[0].get_property("text") == "12×21"
+    canvas = page.browser.find_element(By.TAG_NAME, "canvas")
+    page.doing(lambda: canvas.send_keys(Keys.ARROW_LEFT, " "))  # a cell in the last row
+    page.doing(page.id("clear").click)
+    assert page.state()[:3] == (
+        ["#" * 21, *["#" + "." * 19 + "#"] * 10, "#" * 21],
+        (1, 1),
+        (10, 19),
+    )
+    page.doing(lambda: canvas.send_keys(Keys.ARROW_DOWN, " "))  # from the new start
+    assert page.state()[0][2][1] == "#"
+
+
+@pytest.mark.parametrize("control", ["moment", "arrows", "theme"])
+def test_keys_for_layers_work_everywhere(empty, control):
+    at = empty.id("moment").get_property("value")
+    empty.id(control).send_keys(",")
+    assert int(empty.id("moment").get_property("value")) == int(at) - 1
 
 
 def test_slide_and_play(empty):
@@ -257,18 +303,29 @@ def test_a_damaged_address(page):
     assert len(page.state()[0]) == 15  # there is a map all the same
 
 
+def test_an_address_with_an_unknown_planner(page):
+    page.open(address(["." * 5] * 5, (0, 0), (4, 4), planners="nonesuch"))
+    assert page.id("error").text == "there is no planner 'nonesuch' here"
+    assert page.state()[3] == ["news"]
+
+
 def test_files(empty, tmp_path):
     before = empty.state()
     (tmp_path / "bad.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (tmp_path / "bad.txt").write_text("###\n#x#\n###\n")
+    (tmp_path / "costs.txt").write_text("####\n#S5#\n#G3#\n####\n")
+    (tmp_path / "goals.txt").write_text("#####\n#SGG#\n#####\n")
     (tmp_path / "good.txt").write_text("#########\n#S......#\n" + "#.......#\n" * 6 + "#######G#\n")
     for name, sentence in (
         ("bad.png", "the image is"),
         ("bad.txt", "unknown character 'x' in line 2, column 2 of the map"),
+        ("costs.txt", "this page knows no costs"),
     ):
         empty.id("file").send_keys(str(tmp_path / name))
         empty.wait(lambda sentence=sentence: sentence in empty.id("error").text)
         assert empty.state() == before
+    empty.doing(lambda: empty.id("file").send_keys(str(tmp_path / "goals.txt")))
+    assert "this page shows one goal" in empty.id("error").text
     empty.doing(lambda: empty.id("file").send_keys(str(tmp_path / "good.txt")))
     assert empty.state()[1:3] == ((1, 1), (8, 7))
     assert not empty.id("error").is_displayed()
@@ -289,6 +346,36 @@ def test_two_hundred_quick_strokes(empty):
     assert time.monotonic() - begin < 20
 
 
+@pytest.mark.parametrize(("height", "width"), [(60, 3), (3, 101)])
+def test_long_maps_fit_the_window(page, height, width):
+    page.open(address(["." * width] * height, (0, 0), (height - 1, width - 1)))
+    canvas = page.browser.find_element(By.TAG_NAME, "canvas").rect
+    assert canvas["height"] <= page.js("return innerHeight")
+    assert canvas["height"] * width == pytest.approx(canvas["width"] * height, rel=0.1)
+
+
+def test_colours_of_actions_have_a_legend(page):
+    page.open(address(["." * 60] * 60, (0, 0), (3, 3)))
+    legend = page.browser.find_element(By.CLASS_NAME, "legend")
+    assert not legend.text
+    page.js("document.querySelector('input[value=none]').click()")
+    page.wait(lambda: len(legend.find_elements(By.TAG_NAME, "span")) == 4)
+    page.js("document.querySelector('input[value=values]').click()")
+
+
+def test_saved_pictures_say_what_they_show(empty):
+    empty.js(
+        "window.saved = []; HTMLAnchorElement.prototype.click = function () {"
+        " const image = new Image(); image.src = this.href;"
+        " image.onload = () => saved.push([this.download, image.height]); }"
+    )
+    empty.id("png").click()
+    empty.wait(lambda: empty.js("return saved.length"))
+    ((name, height),) = empty.js("return saved")
+    assert name == "thought-news.png"
+    assert height > empty.js("return document.querySelector('canvas').height") + 40  # two lines
+
+
 def test_on_a_phone(empty):
     size = empty.browser.get_window_size()
     empty.browser.execute_cdp_cmd(
@@ -301,6 +388,7 @@ def test_on_a_phone(empty):
         canvas = empty.browser.find_element(By.TAG_NAME, "canvas").rect
         assert 300 < canvas["width"] <= 360
         assert canvas["height"] == pytest.approx(canvas["width"], abs=2)
+        assert min(empty.id("arrows").rect["width"], empty.id("arrows").rect["height"]) >= 24
     finally:
         empty.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         empty.browser.set_window_size(size["width"], size["height"])
@@ -314,8 +402,11 @@ def test_light_and_dark(page):
         page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", features)
         seen.add(page.js(colour))
     page.id("theme").click()
-    seen.add(page.js(colour))
-    assert len(seen) == 2
+    chosen = page.js(colour)
+    assert len({*seen, chosen}) == 2
+    page.open()
+    assert page.js(colour) == chosen
+    page.js("localStorage.clear()")
 
 
 def test_nothing_is_asked_elsewhere(page):

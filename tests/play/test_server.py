@@ -1,6 +1,7 @@
 """The server of the page, without a browser: what it answers, and what it refuses."""
 
 import base64
+import contextlib
 import http.client
 import io
 import json
@@ -118,6 +119,34 @@ def test_a_map_from_a_drawing(server):
     )
 
 
+@pytest.mark.parametrize(
+    ("drawing", "ends"),
+    [
+        ("###\n#.#\n#S#\n###", ([2, 1], [1, 1])),
+        ("###\n#G#\n#.#\n###", ([2, 1], [1, 1])),
+        ("###\n#.#\n#.#\n###", ([1, 1], [2, 1])),
+    ],
+)
+def test_ends_that_a_drawing_leaves_out(server, drawing, ends):
+    _, answer = ask(server, "/api/text", drawing.encode())
+    assert (answer["start"], answer["goal"]) == ends
+
+
+def test_of_several_goals_one_is_shown(server):
+    _, answer = ask(server, "/api/text", b"#####\n#SGG#\n#####\n")
+    assert answer["goal"] == [1, 2]
+    assert answer["note"] == "this page shows one goal: the first of the 2 of the map"
+
+
+def test_caution_about_sizes(server):
+    rows = ["." * 101] * 3
+    asked = {**ASKED, "map": rows, "goal": [1, 5], "planners": ["diffdrive-15"]}
+    (small,) = ask(server, "/api/think", {**ASKED, "planners": ["diffdrive-15"]})[1]["thoughts"]
+    (large,) = ask(server, "/api/think", asked)[1]["thoughts"]
+    assert small["caution"] is None
+    assert large["caution"].endswith("3×101: nobody knows how well it does there")
+
+
 @pytest.mark.parametrize(("cell", "scale"), [("0", 1), ("0", 6), ("6", 6)])
 def test_a_map_from_an_image(server, cell, scale):
     free = np.array([[character == "." for character in row] for row in ROWS])
@@ -126,6 +155,14 @@ def test_a_map_from_an_image(server, cell, scale):
     Image.fromarray(pixels).save(file, "PNG")
     status, answer = ask(server, f"/api/png?cell={cell}", file.getvalue())
     assert (status, answer["map"]) == (200, ROWS)
+
+
+def test_an_image_without_walls(server):
+    file = io.BytesIO()
+    Image.new("L", (40, 40), "white").save(file, "PNG")
+    status, answer = ask(server, "/api/png", file.getvalue())
+    assert status == 400
+    assert answer["error"].endswith("a side: cells of 40×40 pixels, as guessed from the image")
 
 
 MALFORMED = [
@@ -176,6 +213,7 @@ def test_malformed_questions(server, path, asked, sentence):
         ("/api/text", b"", "the drawing of the map is empty"),
         ("/api/text", b"\xff\xfe\x00", "the file is not a text in UTF-8"),
         ("/api/text", b"#####\n#S###\n#####", "the map has no two free cells"),
+        ("/api/text", b"#####\n#S9G#\n#####", "this page knows no costs: take the digits out"),
         ("/api/png", b"GIF89a", "the image is not an image in PNG format"),
         ("/api/png?cell=x", b"", "cell must be a whole number, not 'x'"),
     ],
@@ -242,6 +280,19 @@ def test_an_address_of_numbers_where_all_may_come():
         assert server.address.startswith("http://127.0.0.1:")
     finally:
         server.server_close()
+
+
+def test_many_knock_at_once():
+    server = PlayServer("127.0.0.1", 0, Cold())  # which does not yet open to anybody
+    with contextlib.ExitStack() as stack:
+        stack.callback(server.server_close)
+        for _ in range(200):
+            stack.enter_context(socket.create_connection(server.server_address, timeout=2))
+
+
+def test_a_large_request_is_answered(server):
+    status, answer = ask(server, "/api/text", b"." * (10 * MOST_BYTES))
+    assert (status, answer["error"]) == (413, "expected 1,048,576 bytes at most")
 
 
 def test_requests_of_bad_size(server):

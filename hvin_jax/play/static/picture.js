@@ -48,13 +48,16 @@ export class Thought {
   }
 }
 
+// Pixels that a map may be high: what the window shows at once.
+const tallest = () => Math.max(0.9 * window.innerHeight, 240);
+
+// Draws a map as large as there is room for; returns how many pixels a cell has.
 export function draw(canvas, maze, thought, view) {
-  const wide = canvas.clientWidth || canvas.parentElement.clientWidth - 24;
   const ratio = window.devicePixelRatio || 1;
-  const cell = wide / maze.width;
-  const size = [Math.round(wide * ratio), Math.round(cell * maze.height * ratio)];
+  const cell = Math.min(canvas.parentElement.clientWidth / maze.width, tallest() / maze.height);
+  const size = [maze.width, maze.height].map((n) => Math.round(n * cell * ratio));
   if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
-  canvas.style.height = `${cell * maze.height}px`;
+  Object.assign(canvas.style, { width: `${cell * maze.width}px`, height: `${cell * maze.height}px` });
   const pen = canvas.getContext("2d");
   pen.setTransform(ratio * cell, 0, 0, ratio * cell, 0, 0);
   const style = getComputedStyle(document.documentElement);
@@ -70,13 +73,27 @@ export function draw(canvas, maze, thought, view) {
   const at = (name, fallback) => (current && maze[name].join() === fallback?.slice(0, 2).join() ? fallback : maze[name]);
   const facing = (state) => (current && state.length > 2 ? COMPASS[current.about.orientations[state[2]]] : null);
   const start = at("start", current?.start), goal = at("goal", current?.goals[0]);
-  mark(pen, goal, colour("goal"), facing(goal), star, cell);
-  mark(pen, start, colour("start"), facing(start), disc, cell);
+  const large = Math.min(Math.max(1, SMALLEST_MARK / cell), maze.height, maze.width);
+  const within = (n, most) => Math.min(Math.max(n + 0.5, large / 2), most - large / 2); // none is cut off
+  const place = ([row, column]) => [within(row, maze.height), within(column, maze.width)];
+  mark(pen, place(goal), large, colour("goal"), facing(goal), star);
+  mark(pen, place(start), large, colour("start"), facing(start), disc);
   if (view.cursor) {
     pen.strokeStyle = colour("accent");
     pen.lineWidth = 0.12;
     pen.strokeRect(view.cursor[1] + 0.06, view.cursor[0] + 0.06, 0.88, 0.88);
   }
+  return cell;
+}
+
+// What colours of actions mean, where cells have these.
+export function legend(thought, view, cell) {
+  if (!thought || !view.arrows || cell >= SMALLEST_ARROW || colouring(thought, view)) return [];
+  return thought.about.actions.map((name, action) => {
+    const entry = Object.assign(document.createElement("span"), { textContent: name });
+    entry.style.borderColor = ACTIONS[action % ACTIONS.length];
+    return entry;
+  });
 }
 
 function cells(pen, maze, thought, moment, view, colour, cell) {
@@ -87,7 +104,7 @@ function cells(pen, maze, thought, moment, view, colour, cell) {
   const over = 0.6 / cell; // so that no seams show between cells
   for (let row = 0; row < maze.height; row++) {
     for (let column = 0; column < maze.width; column++) {
-      if (!maze.free[row][column]) continue;
+      if (!maze.isFree(row, column)) continue;
       pen.fillStyle = free;
       if (array) {
         const o = thought.shown(moment, row, column, view.facing);
@@ -99,7 +116,7 @@ function cells(pen, maze, thought, moment, view, colour, cell) {
   pen.fillStyle = wall;
   for (let row = 0; row < maze.height; row++) {
     for (let column = 0; column < maze.width; column++) {
-      if (!maze.free[row][column]) pen.fillRect(column, row, 1, 1);
+      if (!maze.isFree(row, column)) pen.fillRect(column, row, 1, 1);
     }
   }
 }
@@ -113,7 +130,7 @@ function arrows(pen, maze, thought, moment, view, cell) {
   const { moves, orientations } = thought.about, plain = !colouring(thought, view);
   for (let row = 0; row < maze.height; row++) {
     for (let column = 0; column < maze.width; column++) {
-      if (!maze.free[row][column]) continue;
+      if (!maze.isFree(row, column)) continue;
       const o = thought.shown(moment, row, column, view.facing);
       const action = thought.at(thought.policies, moment, row, column, o);
       const [down, right, turned] = moves[o][action];
@@ -130,15 +147,18 @@ function arrows(pen, maze, thought, moment, view, cell) {
       pen.save();
       pen.translate(column + 0.5, row + 0.5);
       pen.rotate(Math.atan2(towards[1], -towards[0]));
-      pen.strokeStyle = pen.fillStyle = plain ? "#8a94a0" : "rgba(255,255,255,0.75)";
-      if (down || right) straight(pen); else bent(pen, clockwise ? 1 : -1);
+      for (const [width, tint] of plain ? [[0, "#8a94a0"]] : [[0.08, "rgba(20,25,30,0.6)"], [0, "#ffffff"]]) {
+        pen.strokeStyle = pen.fillStyle = tint;
+        if (down || right) straight(pen, width); else bent(pen, clockwise ? 1 : -1, width);
+      }
       pen.restore();
     }
   }
 }
 
-function straight(pen) {
-  pen.lineWidth = 0.07;
+// Arrows, so much wider than the thinnest.
+function straight(pen, wider) {
+  pen.lineWidth = 0.07 + wider;
   pen.beginPath();
   pen.moveTo(0, 0.28);
   pen.lineTo(0, -0.1);
@@ -147,11 +167,11 @@ function straight(pen) {
   pen.moveTo(0, -0.32);
   pen.lineTo(0.17, -0.04);
   pen.lineTo(-0.17, -0.04);
-  pen.fill();
+  head(pen, wider);
 }
 
-function bent(pen, side) {
-  pen.lineWidth = 0.07;
+function bent(pen, side, wider) {
+  pen.lineWidth = 0.07 + wider;
   pen.beginPath();
   pen.moveTo(-0.12 * side, 0.24);
   pen.quadraticCurveTo(-0.12 * side, -0.08, 0.06 * side, -0.08);
@@ -160,7 +180,15 @@ function bent(pen, side) {
   pen.moveTo(0.27 * side, -0.08);
   pen.lineTo(0.04 * side, -0.22);
   pen.lineTo(0.04 * side, 0.06);
+  head(pen, wider);
+}
+
+function head(pen, wider) {
+  pen.closePath();
   pen.fill();
+  if (!wider) return;
+  pen.lineWidth = wider;
+  pen.stroke();
 }
 
 function path(pen, states, cell) {
@@ -180,7 +208,8 @@ function path(pen, states, cell) {
 
 function thin(pen, states, cell) {
   pen.lineCap = pen.lineJoin = "round";
-  for (const [width, colour] of [[0.08 + 1.5 / cell, "rgba(20,25,30,0.6)"], [0.08, "#ffffff"]]) {
+  const inner = Math.max(0.08, 1.5 / cell);
+  for (const [width, colour] of [[inner + 1.5 / cell, "rgba(20,25,30,0.6)"], [inner, "#ffffff"]]) {
     pen.lineWidth = width;
     pen.strokeStyle = colour;
     pen.beginPath();
@@ -189,10 +218,9 @@ function thin(pen, states, cell) {
   }
 }
 
-function mark(pen, [row, column], colour, towards, otherwise, cell) {
-  const large = Math.max(1, SMALLEST_MARK / cell);
+function mark(pen, [down, right], large, colour, towards, otherwise) {
   pen.save();
-  pen.translate(column + 0.5, row + 0.5);
+  pen.translate(right, down);
   pen.scale(large, large);
   pen.fillStyle = colour;
   pen.strokeStyle = "#ffffff";

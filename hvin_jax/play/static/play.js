@@ -1,7 +1,9 @@
 // The page: what people do becomes a map, the map a question, the answer a picture.
 
-import { Thought, draw } from "./picture.js";
+import { Thought, draw, legend } from "./picture.js";
+import { fileName, pictureOf, save } from "./saving.js";
 import { Maze, fromAddress, toAddress } from "./state.js";
+import * as theme from "./theme.js";
 
 const $ = (id) => document.getElementById(id);
 const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, "0")).join("");
@@ -11,6 +13,8 @@ const panels = [...document.querySelectorAll(".panel")].map((element) => ({
   select: element.querySelector("select"),
   about: element.querySelector(".about"),
   caption: element.querySelector(".caption"),
+  legend: element.querySelector(".legend"),
+  caution: element.querySelector(".caution"),
   thought: null,
 }));
 
@@ -126,7 +130,7 @@ function view() {
     arrows: $("arrows").checked,
     best: $("best").checked,
     facing: Number($("facing").value || -1),
-    cursor: document.activeElement?.tagName === "CANVAS" ? cursor : null,
+    cursor: document.activeElement?.tagName === "CANVAS" ? pointed() : null,
   };
 }
 
@@ -139,8 +143,9 @@ function redraw() {
     if (!maze) return;
     const seen = view();
     for (const panel of shownPanels()) {
-      draw(panel.canvas, maze, panel.thought, seen);
+      const cell = draw(panel.canvas, maze, panel.thought, seen);
       tell(panel, seen);
+      panel.legend.replaceChildren(...legend(panel.thought, seen, cell));
     }
     const depths = shownPanels().flatMap(({ thought }) => (thought ? thought.depths[seen.moment(thought)] : []));
     $("depth").value = depths.length ? `${depths.join(" | ")} layers` : "";
@@ -152,6 +157,7 @@ function tell(panel, seen) {
   if (!thought) return;
   const moment = seen.moment(thought);
   panel.caption.textContent = thought.captions[moment];
+  panel.caution.textContent = thought.caution ?? "";
   panel.caption.classList.toggle("bad", thought.shortest !== null && !thought.reached[moment]);
   panel.element.dataset.path = JSON.stringify(thought.paths[moment].map(([r, c]) => [r, c]));
   panel.element.dataset.moment = moment;
@@ -160,6 +166,7 @@ function tell(panel, seen) {
 // ---- Drawing with mouse, finger and keys --------------------------------------------------------
 
 let stroke = null;
+const pointed = () => cursor ?? maze.start; // the cell that keys act on
 
 function cellOf(canvas, event) {
   const box = canvas.getBoundingClientRect();
@@ -172,6 +179,7 @@ function begin(panel, event) {
   if (event.button > 0 || !maze) return;
   const [row, column] = cellOf(panel.canvas, event);
   if (!maze.inside(row, column)) return;
+  end();
   panel.canvas.setPointerCapture(event.pointerId);
   cursor = [row, column];
   const what = ["start", "goal"].find((name) => maze.is(name, row, column));
@@ -189,6 +197,12 @@ function go(panel, event) {
   if (any) changed();
 }
 
+function end() {
+  if (stroke?.what) maze.drop(stroke.what);
+  stroke = null;
+  redraw();
+}
+
 // Cells on the way: a quick mouse skips some.
 function between([r0, c0], [r1, c1]) {
   const steps = Math.max(Math.abs(r1 - r0), Math.abs(c1 - c0), 1);
@@ -199,18 +213,22 @@ function between([r0, c0], [r1, c1]) {
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 function key(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || !maze) return;
   const onMap = event.target.tagName === "CANVAS";
   if (onMap && STEPS[event.key]) {
     const [down, right] = STEPS[event.key];
-    const [row, column] = cursor ?? maze.start;
+    const [row, column] = pointed();
     if (maze.inside(row + down, column + right)) cursor = [row + down, column + right];
     redraw();
-  } else if (onMap && event.key === " " && cursor) {
-    if (maze.setWall(...cursor, maze.free[cursor[0]][cursor[1]])) changed();
-  } else if (onMap && "sSgG".includes(event.key) && cursor) {
-    if (maze.move(event.key.toLowerCase() === "s" ? "start" : "goal", ...cursor)) changed();
-  } else if (event.target.tagName === "SELECT" || event.target.tagName === "INPUT") {
+  } else if (onMap && event.key === " ") {
+    const [row, column] = pointed();
+    if (maze.setWall(row, column, maze.free[row][column])) changed();
+  } else if (onMap && "sSgG".includes(event.key)) {
+    const what = event.key.toLowerCase() === "s" ? "start" : "goal";
+    cursor = pointed();
+    if (maze.move(what, ...cursor)) changed();
+    maze.drop(what);
+  } else if (event.target.closest("select, textarea, input[type=text]")) {
     return;
   } else if (event.key === "," || event.key === ".") {
     stop();
@@ -248,10 +266,26 @@ function stop() {
 
 // ---- Maps, addresses, files -----------------------------------------------------------------------
 
-function open(answer) {
-  maze = new Maze(answer.map, answer.start, answer.goal);
-  cursor = null;
+function put(another) {
+  maze = another;
+  cursor = stroke = null;
+  showSize();
   changed();
+}
+
+function open(answer) {
+  put(new Maze(answer.map, answer.start, answer.goal));
+  if (answer.note) fail(new Error(answer.note));
+}
+
+// The size box says how large the map is, be it a size to choose from or not.
+function showSize() {
+  const { height, width } = maze, other = $("otherSide");
+  const text = height === width ? `${height}` : `${height}×${width}`;
+  Object.assign(other, { text: "", value: "" });
+  const listed = [...$("side").options].find((option) => option.text === text);
+  if (!listed) Object.assign(other, { text, value: Math.max(height, width) });
+  (listed ?? other).selected = true;
 }
 
 async function sample() {
@@ -285,8 +319,10 @@ function keepAddress() {
   keeping = setTimeout(() => history.replaceState(null, "", toAddress(maze, names())), 150);
 }
 
+const isKnown = (name) => info.planners.some((planner) => planner.name === name);
+
 function choosePlanners(list) {
-  const known = list.filter((name) => info.planners.some((planner) => planner.name === name)).slice(0, 2);
+  const known = list.filter(isKnown).slice(0, 2);
   known.forEach((name, index) => (panels[index].select.value = name));
   setCompare(known.length > 1);
 }
@@ -305,34 +341,21 @@ function fromHash() {
   const found = fromAddress(location.hash, info.sides);
   if (!found) return false;
   choosePlanners(found.planners.length ? found.planners : names());
-  maze = found.maze;
-  changed();
+  put(found.maze);
+  const unknown = found.planners.find((name) => !isKnown(name));
+  if (unknown) fail(new Error(`there is no planner '${unknown.slice(0, 40)}' here`));
   return true;
 }
 
-function save(blob, name) {
-  const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-}
-
 function savePng() {
-  const shown = shownPanels().map((panel) => panel.canvas), gap = 16;
-  const all = document.createElement("canvas");
-  all.width = shown.reduce((sum, canvas) => sum + canvas.width, gap * (shown.length - 1));
-  all.height = Math.max(...shown.map((canvas) => canvas.height));
-  let left = 0;
-  for (const canvas of shown) {
-    all.getContext("2d").drawImage(canvas, left, 0);
-    left += canvas.width + gap;
-  }
-  all.toBlob((blob) => save(blob, "thought.png"));
+  const maps = shownPanels().map(({ canvas, select, caption }) => ({ canvas, lines: [select.value, caption.textContent] }));
+  pictureOf(maps).toBlob((blob) => save(blob, fileName(names(), "png")));
 }
 
 async function saveGif() {
   const button = $("gif");
   button.disabled = true;
-  await tried(async () => save(await ask("/api/gif", question()), "thought.gif"));
+  await tried(async () => save(await ask("/api/gif", question()), fileName(names().slice(0, 1), "gif")));
   button.disabled = false;
 }
 
@@ -345,13 +368,6 @@ async function share() {
     $("share").textContent = "Copied";
     setTimeout(() => ($("share").textContent = "Copy address"), 1500);
   });
-}
-
-function theme() {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  redraw();
 }
 
 // ---- Beginning ------------------------------------------------------------------------------------
@@ -381,7 +397,7 @@ function listen() {
   for (const panel of panels) {
     panel.canvas.addEventListener("pointerdown", (event) => begin(panel, event));
     panel.canvas.addEventListener("pointermove", (event) => go(panel, event));
-    for (const name of ["pointerup", "pointercancel"]) panel.canvas.addEventListener(name, () => (stroke = null));
+    for (const name of ["pointerup", "pointercancel"]) panel.canvas.addEventListener(name, end);
     for (const name of ["focus", "blur"]) panel.canvas.addEventListener(name, redraw);
     panel.select.addEventListener("change", () => (setCompare(!panels[1].element.hidden), changed()));
   }
@@ -393,7 +409,7 @@ function listen() {
   $("sample").addEventListener("click", sample);
   $("family").addEventListener("change", sample);
   $("side").addEventListener("change", sample);
-  $("clear").addEventListener("click", () => { maze = Maze.empty(Number($("side").value)); changed(); });
+  $("clear").addEventListener("click", () => put(Maze.empty(maze.height, maze.width)));
   $("file").addEventListener("change", (event) => {
     if (event.target.files[0]) openFile(event.target.files[0]);
     event.target.value = "";
@@ -402,12 +418,13 @@ function listen() {
   $("share").addEventListener("click", share);
   $("png").addEventListener("click", savePng);
   $("gif").addEventListener("click", saveGif);
-  $("theme").addEventListener("click", theme);
+  $("theme").addEventListener("click", () => { theme.toggle(); redraw(); });
   addEventListener("resize", redraw);
   addEventListener("hashchange", () => tried(async () => fromHash()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }
 
+theme.recall();
 await tried(async () => {
   info = await ask("/api/info");
   fill();

@@ -9,15 +9,22 @@ export class Maze {
     this.goal = [...goal];
   }
 
-  static empty(side) {
-    const edge = "#".repeat(side);
-    const row = "#" + ".".repeat(side - 2) + "#";
-    const rows = [edge, ...Array(side - 2).fill(row), edge];
-    return new Maze(rows, [1, 1], [side - 2, side - 2]);
+  // With walls around it, if that leaves room to go anywhere.
+  static empty(height, width) {
+    const edge = Math.min(height, width) > 3 ? 1 : 0;
+    const within = (n, most) => n >= edge && n < most - edge;
+    const rows = Array.from({ length: height }, (_, r) =>
+      Array.from({ length: width }, (_, c) => (within(r, height) && within(c, width) ? "." : "#")).join(""));
+    return new Maze(rows, [edge, edge], [height - 1 - edge, width - 1 - edge]);
+  }
+
+  // Start and goal count as free even on a wall, over which they may be dragged.
+  isFree(row, column) {
+    return this.free[row][column] || this.is("start", row, column) || this.is("goal", row, column);
   }
 
   rows() {
-    return this.free.map((row) => row.map((free) => (free ? "." : "#")).join(""));
+    return this.free.map((row, r) => row.map((_, c) => (this.isFree(r, c) ? "." : "#")).join(""));
   }
 
   inside(row, column) {
@@ -36,19 +43,24 @@ export class Maze {
     return true;
   }
 
-  // Start or goal to a cell, which becomes free; whether anything has changed.
+  // Start or goal to a cell, which it leaves as it was unless dropped there; whether anything has changed.
   move(what, row, column) {
     if (!this.inside(row, column) || this.is(what, row, column)) return false;
-    this.free[row][column] = true;
     this[what] = [row, column];
     return true;
+  }
+
+  // Start or goal stays where it is, which becomes free.
+  drop(what) {
+    const [row, column] = this[what];
+    this.free[row][column] = true;
   }
 }
 
 // Cells as bits, eight in a byte, in base64 that addresses like.
 function packed(maze) {
   const bytes = new Uint8Array(Math.ceil((maze.height * maze.width) / 8));
-  maze.free.flat().forEach((free, i) => { if (free) bytes[i >> 3] |= 1 << (i & 7); });
+  [...maze.rows().join("")].forEach((c, i) => { if (c === ".") bytes[i >> 3] |= 1 << (i & 7); });
   return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
