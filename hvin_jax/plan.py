@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hvin_jax._extras import MissingExtraError
+from hvin_jax._words import counted
 from hvin_jax.tasks.cheapest_paths import TOLERANCE
 from hvin_jax.tasks.mechanisms import Mechanism
 
@@ -94,22 +95,20 @@ class Plan:
         """What the planner achieved in one sentence, without flattery."""
         if self.shortest is None:
             return "there is no path from the start to the goal"
+        taken = counted(self.length, "action")
         if not self.reached:
             return (
-                f"the planner fails: after {self.length} actions it goes round in circles or is "
+                f"the planner fails: after {taken} it goes round in circles or is "
                 f"stuck (a shortest path has {self.shortest})"
             )
         if self.cost is not None and self.least_cost is not None:
             more = 100 * (self.cost / self.least_cost - 1) if self.least_cost else 0.0
             than = "as little as possible" if self.optimal else f"{more:.2g} % more than the least"
-            return (
-                f"the planner reaches the goal in {self.length} actions at a cost of "
-                f"{self.cost:.6g}, {than}"
-            )
+            return f"the planner reaches the goal in {taken} at a cost of {self.cost:.6g}, {than}"
         if self.optimal:
-            return f"the planner reaches the goal in {self.length} actions, as few as possible"
+            return f"the planner reaches the goal in {taken}, as few as possible"
         return (
-            f"the planner reaches the goal in {self.length} actions, "
+            f"the planner reaches the goal in {taken}, "
             f"{self.length - self.shortest} more than the shortest path of {self.shortest}"
         )
 

@@ -266,6 +266,11 @@ class Planner:
         count = len(states) if hasattr(states, "__len__") else "none"
         if count != len(maps):
             raise ValueError(f"{len(maps)} maps need as many {name}s, got {count}")
+        if not hasattr(next(iter(states)), "__len__"):  # the row of a single one
+            raise ValueError(
+                f"a batch of {count} maps needs a {name} for each of them, such as "
+                f"[(1, 1), (1, 1)] for two, got {states}"
+            )
         said = [f"the {name} of map {index}" for index in range(len(maps))]
         if name == "goal":
             return [self._goals(*each) for each in zip(states, maps, said, strict=True)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hvin_jax._extras import MissingExtraError
+from hvin_jax._words import counted
 from hvin_jax.plan import Plan
 
 
@@ -46,8 +47,8 @@ class Thought:
     def __repr__(self) -> str:
         height, width = self.policies.shape[1:3]
         return (
-            f"Thought({self.planner} on a {height}×{width} map, {len(self)} moments up to "
-            f"{self.depths[-1]} layers: {self.plan.summary()})"
+            f"Thought({self.planner} on a {height}×{width} map, {counted(len(self), 'moment')} up "
+            f"to {counted(self.depths[-1], 'layer')}: {self.plan.summary()})"
         )
 
     @property
@@ -64,13 +65,13 @@ class Thought:
 
     def caption(self, moment: int) -> str:
         """What there is to say of a moment, in a few words."""
-        plan, length = self.plan, len(self.paths[moment]) - 1
-        after = f"{self.depths[moment]} of {self.depths[-1]} layers"
+        plan, taken = self.plan, counted(len(self.paths[moment]) - 1, "action")
+        after = f"{self.depths[moment]} of {counted(self.depths[-1], 'layer')}"
         if plan.shortest is None:
             return f"{after}: there is no path"
         if not self.reached[moment]:
-            return f"{after}: lost after {length} actions"
-        return f"{after}: {length} actions, shortest {plan.shortest}"
+            return f"{after}: lost after {taken}"
+        return f"{after}: {taken}, shortest {plan.shortest}"
 
     def draw(self, moment: int = -1, path: str | os.PathLike[str] | None = None) -> Any:
         """A moment as a figure of matplotlib: path and shortest path, values and policy.

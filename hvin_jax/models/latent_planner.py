@@ -207,8 +207,13 @@ class LatentPlanner(nn.Module):
             )
         else:
             if isinstance(layers, str) or layers < 1 or layers % per_block:
+                number = "1 or more"
+                if per_block > 1:
+                    number = (
+                        f"a multiple of {per_block}, the layers of a block, from {per_block} on"
+                    )
                 raise ValueError(
-                    f'layers is {layers!r}, expected "auto" or a multiple of {per_block} from 1 on.'
+                    f'layers is {layers!r}, expected "auto", "own" or a number: {number}.'
                 )
             count = layers // per_block
             value = lax.fori_loop(0, count, lambda i, value: advance(value, i), value)

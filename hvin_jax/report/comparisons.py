@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hvin_jax._extras import needs
+from hvin_jax._words import counted
 from hvin_jax.planner import Planner
 from hvin_jax.tasks.drawing import draw_maze, draw_values
 from hvin_jax.tasks.maze_data import UNREACHABLE, MazeData
@@ -78,6 +79,6 @@ def examples_figure(
                 goal=plan.goal,
                 path=plan.path,
             )
-            outcome = f"{plan.length} actions" if plan.reached else "lost"
+            outcome = counted(plan.length, "action") if plan.reached else "lost"
             axes.set_title(f"{title}: {outcome}, shortest {plan.shortest}", fontsize=8)
     return figure

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hvin_jax._extras import needs
+from hvin_jax._words import counted
 from hvin_jax.plan import Plan
 from hvin_jax.tasks.drawing import maze_figure, value_figure
 from hvin_jax.tasks.mechanisms import Mechanism
@@ -32,13 +33,14 @@ def plan_figure(
       mechanism: how the agent moves.
       cost: `[H, W]`, what it costs to enter each cell, if that was planned with.
     """
+    taken = counted(plan.length, "action")
     if plan.shortest is None:
         caption = "no path"
     elif plan.reached:
         costs = "" if plan.cost is None else f", cost {plan.cost:.6g}"
-        caption = f"path of {plan.length} actions{costs}"
+        caption = f"path of {taken}{costs}"
     else:
-        caption = f"lost after {plan.length} actions"
+        caption = f"lost after {taken}"
     shown: dict[str, Any] = {
         "mechanism": mechanism,
         "start": plan.start,

@@ -13,6 +13,7 @@ import numpy as np
 
 from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write
+from hvin_jax._words import counted
 from hvin_jax.tasks import _panels, _shapes
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import farthest_start
@@ -309,7 +310,7 @@ def _outcome(data: MazeData, index: int, path: np.ndarray, *, is_best: bool) -> 
     """How a path compares with the best, in a few words."""
     start, end = tuple(path[0]), tuple(path[-1])
     if data.cost is None or data.distance is None:
-        best, found = f"shortest path {data.spl[index][start]}", f"{len(path) - 1} actions"
+        best, found = f"shortest path {data.spl[index][start]}", counted(len(path) - 1, "action")
     else:
         best = f"cheapest path {data.distance[index][start]:.4g}"
         found = f"cost {data.cost[index][tuple(path[1:, :2].T)].sum():.4g}"
@@ -379,6 +380,11 @@ def mark_outline(state: State, mechanism: Mechanism | None, otherwise: np.ndarra
     return otherwise
 
 
+def start_size(start: State, goals: np.ndarray) -> float:
+    """How large the start is drawn, after the goals: small on a goal, so that both are seen."""
+    return 0.5 if (goals[:, :2] == np.array(start)[:2]).all(-1).any() else 1.0
+
+
 def _mark(
     axes: Axes,
     state: State,
@@ -400,7 +406,7 @@ def _mark(
 
 
 def _caption(path: np.ndarray | None) -> str:
-    return "maze" if path is None else f"path of {len(path) - 1} actions"
+    return "maze" if path is None else f"path of {counted(len(path) - 1, 'action')}"
 
 
 def _title(axes: Axes, text: str) -> None:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from hvin_jax._extras import needs
+from hvin_jax._words import counted
 from hvin_jax.tasks.environment import EnvState, MazeEnv, Observation
 from hvin_jax.tasks.maze_data import LEAST_COST, MOST_COST, MazeData
 
@@ -103,7 +104,7 @@ class GymMaze(gymnasium.Env[dict[str, np.ndarray], np.int64]):
             mechanism=data.mechanism,
             start=np.asarray(state.agent).tolist(),
             goal=data.goal[index],
-            caption=f"{int(state.steps)} actions",
+            caption=counted(int(state.steps), "action"),
         )
         return _pixels(figure)
 
