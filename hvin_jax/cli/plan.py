@@ -70,7 +70,11 @@ def add_parser(commands: Any) -> None:
         "(news) or to 8 (moore). Without --planner.",
     )
     parser.add_argument(
-        "--cell", metavar="N", type=at_least(1), default=1, help="For images: pixels per cell."
+        "--cell",
+        metavar="N",
+        type=at_least(1),
+        default=1,
+        help="For images: pixels per cell, by default 1.",
     )
     parser.add_argument(
         "--cost",
