@@ -15,6 +15,7 @@ from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write
 from hvin_jax._words import counted
 from hvin_jax.tasks import _panels, _shapes
+from hvin_jax.tasks._cell_scale import CellScale
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import farthest_start
 from hvin_jax.tasks.mechanisms import COMPASS, Mechanism
@@ -37,6 +38,7 @@ PATH_COLOURS, VALUE_COLOURS = colormaps["plasma"], colormaps["viridis"]
 SHARE_COLOURS = colormaps["magma"]
 _COST_COLOURS = colormaps["YlOrBr"]  # of which the lighter half is used
 MOST_WITH_ARROWS = 30  # cells a side
+_MARK_CELL = 12  # start and goal are as large as in cells of so many points, or larger
 _WORDS = {"N": "north", "E": "east", "W": "west", "S": "south"}
 
 
@@ -79,10 +81,12 @@ def draw_maze(
         axes.add_collection(PolyCollection(outlines, facecolors=colours, linewidths=0, zorder=2))
     if best_path is not None:
         axes.plot(*best_path[:, 1::-1].T, color=_INK, linewidth=1, linestyle=(0, (3, 2)), zorder=3)
-    if start is not None:
-        _mark(axes, start, mechanism, colour=START, otherwise=_shapes.disc(0.36))
-    for one in [] if goal is None else np.reshape(goal, (-1, np.shape(goal)[-1])).tolist():
+    goals = np.zeros((0, 2), int) if goal is None else np.reshape(goal, (-1, np.shape(goal)[-1]))
+    for one in goals.tolist():
         _mark(axes, one, mechanism, colour=GOAL, otherwise=_shapes.star(0.52))
+    if start is not None:
+        size = start_size(start, goals)
+        _mark(axes, start, mechanism, colour=START, otherwise=_shapes.disc(0.36), size=size)
 
 
 def draw_policy(
@@ -118,7 +122,7 @@ def draw_policy(
     )
 
 
-def policy_legend(figure: Figure, mechanism: Mechanism) -> None:
+def policy_legend(figure: Figure, mechanism: Mechanism, *, title: str = "") -> None:
     """Below a figure, the colours that `draw_policy` gives to actions on large maps."""
     colours = _action_colours(mechanism)
     handles = [
@@ -132,6 +136,8 @@ def policy_legend(figure: Figure, mechanism: Mechanism) -> None:
         frameon=False,
         fontsize=8,
         labelcolor=_INK,
+        title=title or None,
+        title_fontsize=8,
     )
 
 
@@ -252,17 +258,20 @@ def value_figure(
         axes = figure.add_subplot(grid[first_row + row, first_column + column])
         image = draw_values(axes, values[..., orientation], maze, limits=limits, colours=colours)
         one_only = mechanism.num_orientations == 1
-        _title(axes, f"{value_name}s" if one_only else f"facing {_WORDS.get(name, name)}")
+        alone = "policy" if by_colour else f"{value_name}s"
+        _title(axes, alone if one_only else f"facing {_WORDS.get(name, name)}")
         if policy is not None:
             draw_policy(axes, policy, maze, mechanism=mechanism, orientation=orientation)
         for one in [] if goal is None else np.reshape(goal, (-1, np.shape(goal)[-1])).tolist():
             if len(one) == 2 or one[2] in (-1, orientation):
                 _mark(axes, one, mechanism, colour=GOAL, otherwise=_shapes.star(0.52))
         value_axes.append(axes)
-    if by_colour:
-        policy_legend(figure, mechanism)
+    if by_colour:  # no scale: under colours its shades would be found nowhere
+        policy_legend(figure, mechanism, title=f"policy (lighter: a higher {value_name})")
+        return figure
     shape = {"shrink": 0.6, "aspect": 45} if places.below else {"aspect": 30}
     bar = figure.colorbar(image, ax=value_axes, location=where, pad=0.02, **shape)
+    bar.ax.ticklabel_format(useOffset=False)
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=8, labelcolor=_INK)
     bar.set_label(value_name, color=_INK, fontsize=9)
@@ -392,16 +401,21 @@ def _mark(
     *,
     colour: str,
     otherwise: np.ndarray,
+    size: float = 1.0,
 ) -> None:
-    outline = mark_outline(state, mechanism, otherwise)
     axes.add_collection(
         PolyCollection(
-            [outline + np.array([state[1], state[0]])],
+            [size * mark_outline(state, mechanism, otherwise)],
+            offsets=[(state[1], state[0])],
+            offset_transform=axes.transData,
+            transform=CellScale(axes, least=_MARK_CELL),
             facecolors=colour,
             edgecolors="white",
             linewidths=0.8,
             zorder=4,
-        )
+            clip_on=False,
+        ),
+        autolim=False,
     )
 
 

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
@@ -36,7 +37,6 @@ def _near(first, second, tolerance=0.02):
 
 @pytest.fixture
 def figure():
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     result = Figure(figsize=(4, 4))
     FigureCanvasAgg(result)
@@ -214,3 +214,27 @@ def test_mistakes_are_explained(tmp_path):
         drawing.mazes_figure(data.test)
     with pytest.raises(ValueError, match="can't draw to 'xyz', expected one of"):
         drawing.save_figure(drawing.mazes_figure(data.train), tmp_path / "a.xyz")
+
+
+def _large(size):
+    maze = np.ones(size, np.uint8)
+    policy = np.zeros((*size, 1), np.uint8)
+    news = MECHANISMS["news"]
+    ends = {"start": (0, 0, 0), "goal": (size[0] - 1, size[1] - 1, 0)}
+    return drawing.value_figure(policy * 1.0, maze, mechanism=news, policy=policy, **ends)
+
+
+def test_large_maps_show_the_policy_and_visible_marks():
+    figure = _large((40, 70))
+    FigureCanvasAgg(figure)
+    assert [axes.get_title() for axes in figure.axes] == ["maze", "policy"]  # and no scale
+    colour = _render(figure)
+    assert _near(colour(figure.axes[0], 0, 0.55), to_rgb(drawing.START))  # wider than its cell
+
+
+def test_start_and_goal_in_one_cell_are_both_seen(figure):
+    axes = figure.add_subplot()
+    drawing.draw_maze(axes, np.ones((1, 1)), start=(0, 0), goal=(0, 0))
+    colour = _render(figure)
+    assert _near(colour(axes, 0, 0), to_rgb(drawing.START))
+    assert _near(colour(axes, -0.4, 0), to_rgb(drawing.GOAL))
