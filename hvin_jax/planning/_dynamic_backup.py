@@ -25,12 +25,31 @@ import jax.numpy as jnp
 from jax import lax
 
 from hvin_jax.planning._conv_backup import divisor
-from hvin_jax.planning._platforms import repeat, scan
+from hvin_jax.planning._platforms import over_first, repeat, scan
 
 # Where a state looks: so many rows below, columns to the right, and orientations further.
 Places = tuple[tuple[int, int, int], ...]
 # So many layers at most add to the gradient of the weights at a time.
 _GROUP = 10
+
+
+@jax.custom_vjp
+def softmax(logits: jax.Array) -> jax.Array:
+    """Over the first axis."""
+    weights = jnp.exp(logits - over_first(jnp.maximum, logits)[None])
+    return weights / over_first(jnp.add, weights)[None]
+
+
+def _softmax_fwd(logits: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return (shares := softmax(logits)), shares
+
+
+def _softmax_bwd(shares: jax.Array, cotangent: jax.Array) -> tuple[jax.Array]:
+    parts = shares * cotangent
+    return (parts - shares * over_first(jnp.add, parts)[None],)
+
+
+softmax.defvjp(_softmax_fwd, _softmax_bwd)
 
 
 def q_maps(kernel: jax.Array, places: Places, future: jax.Array) -> list[jax.Array]:
@@ -67,8 +86,8 @@ def q_of(kernel: jax.Array, places: Places, future: jax.Array, action: jax.Array
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def q_of_all(kernel: jax.Array, places: Places, future: jax.Array) -> jax.Array:
-    """Q of all actions, `[B, O, H, W, A]`."""
-    return jnp.stack(q_maps(kernel, places, future), -1)
+    """Q of all actions, `[A, B, O, H, W]`."""
+    return _sum(kernel[k] * x[None] for k, x in enumerate(_seen(future, places)))
 
 
 def _q_of_all_fwd(kernel: jax.Array, places: Places, future: jax.Array) -> tuple[jax.Array, Any]:
@@ -80,13 +99,11 @@ def _q_of_all_bwd(
 ) -> tuple[jax.Array, jax.Array]:
     """Moved once for each place, not for each action as well."""
     kernel, future = residuals
-    by_action = [cotangent[..., a] for a in range(kernel.shape[1])]
-    grads = [jnp.stack([x * seen for x in by_action]) for seen in _seen(future, places)]
     received = []
     for weights, place in zip(kernel, _back(places), strict=True):
-        share = _sum(w * x for w, x in zip(weights, by_action, strict=True))
-        received += _seen(share, (place,))
-    return jnp.stack(grads), _sum(received)
+        received += _seen(_sum(w * x for w, x in zip(weights, cotangent, strict=True)), (place,))
+    kernel_grad = _add_group(jnp.zeros_like(kernel), places, future[None], cotangent[None])
+    return kernel_grad, _sum(received)
 
 
 q_of_all.defvjp(_q_of_all_fwd, _q_of_all_bwd)
@@ -132,10 +149,14 @@ def follow_vjp(
     (value_grad, reward_grad), totals = scan(layer, start, (actions, cotangents), reverse=True)
     group = divisor(actions.shape[0], _GROUP)
     layers = [x.reshape(-1, group, *x.shape[1:]) for x in (futures, actions, totals)]
-    kernel_grad, _ = lax.scan(
-        lambda grad, x: (_add_group(grad, places, *x), None), kernel_grad, layers
-    )
-    return value_grad, reward_grad, kernel_grad
+    which = lax.broadcasted_iota(actions.dtype, (1, kernel.shape[1], 1, 1, 1, 1), 1)
+
+    def add(kernel_grad: jax.Array, x: list[jax.Array]) -> tuple[jax.Array, None]:
+        futures, actions, totals = x
+        cotangents = jnp.where(actions[:, None] == which, totals[:, None], 0)
+        return _add_group(kernel_grad, places, futures, cotangents), None
+
+    return value_grad, reward_grad, lax.scan(add, kernel_grad, layers)[0]
 
 
 def _future_cotangent(
@@ -157,22 +178,27 @@ def _future_cotangent(
 
 
 def _add_group(
-    kernel_grad: jax.Array,
-    places: Places,
-    futures: jax.Array,
-    actions: jax.Array,
-    totals: jax.Array,
+    kernel_grad: jax.Array, places: Places, futures: jax.Array, cotangents: jax.Array
 ) -> jax.Array:
-    """Adds the share of some layers, `[G, B, O, H, W]` each, to the gradient of the weights."""
-    which = lax.broadcasted_iota(actions.dtype, (kernel_grad.shape[1], 1, 1, 1, 1), 0)
+    """Adds the share of some layers to the gradient of the weights.
+
+    Args:
+      kernel_grad: `[P, A, B, O, H, W]`.
+      places: what the weights weigh.
+      futures: `[G, B, O, H, W]`, what the layers looked at.
+      cotangents: `[G, A, B, O, H, W]`, of the Q that they made.
+
+    Returns:
+      `[P, A, B, O, H, W]`.
+    """
     margins, reach = _margin(futures, places)
     origins = jnp.array([(0, turn, reach + down, reach + right) for down, right, turn in places])
 
     def place(number: jax.Array, grad: jax.Array) -> jax.Array:
         share = lax.dynamic_index_in_dim(grad, number, keepdims=False)
-        for margin, action, total in zip(margins, actions, totals, strict=True):
-            seen = lax.dynamic_slice(margin, origins[number], total.shape)
-            share = share + jnp.where(action[None] == which, total[None], 0) * seen[None]
+        for margin, cotangent in zip(margins, cotangents, strict=True):
+            seen = lax.dynamic_slice(margin, origins[number], cotangent.shape[1:])
+            share = share + cotangent * seen[None]
         return lax.dynamic_update_index_in_dim(grad, share, number, 0)
 
     return repeat(len(places), place, kernel_grad)

@@ -12,13 +12,15 @@ however little it does, and a loop starts all kernels of its body in each trip, 
   the second, above all in chains of one layer, whose loop it unrolls. On a GPU merged is better.
 * `copies`: a CPU copies lines of a map. On a GPU a lookup can be part of the kernel that uses the
   copy, which then is never stored.
+* `over_first`: the CPU's compiler does not vectorise a reduction of the first of several axes, but
+  a loop over it. A GPU wants one kernel.
 * `max_and_argmax`: two plain reductions are vectorised by the CPU's compiler; `lax.argmax` is not.
   On a GPU it is part of one kernel; of the other form the numbers of all actions become an array
   as large as Q.
 
 GPUs add to one number from many threads at once, in whatever order, so that the last bits of
 gradients differ from run to run. With `HVIN_JAX_DETERMINISTIC=1` in the environment `add_in_order`
-and `pick` take forms without atomic additions there, which are the same in every run.
+takes a form without atomic additions there, which is the same in every run.
 
 Which of the two is compiled is decided when a program is lowered for its platform, so the same
 traced function serves both. Whatever is neither is treated as a GPU.
@@ -180,17 +182,19 @@ def interpreted() -> bool:
     return _forced == "gpu"
 
 
-def pick(table: jax.Array, index: jax.Array) -> jax.Array:
-    """`table[..., index]` for each of the others: `[..., A]`, integers `[...]` to `[...]`."""
-    if DETERMINISTIC:  # the gradient of a lookup is a scatter
-        return jnp.where(one_of(index, table.shape[-1]), table, 0).sum(-1)
-    return jnp.take_along_axis(table, index[..., None], axis=-1)[..., 0]
-
-
 def one_of(index: jax.Array, count: int) -> jax.Array:
     """Booleans `[..., count]`, true at the index of each."""
     numbers = lax.broadcasted_iota(index.dtype, (*index.shape, count), index.ndim)
     return index[..., None] == numbers
+
+
+def over_first(function: Any, x: jax.Array) -> jax.Array:
+    """The first axis reduced by `jnp.add` or `jnp.maximum`; must not be differentiated."""
+
+    def loop(x: jax.Array) -> jax.Array:
+        return lax.scan(lambda total, x: (function(total, x), None), x[0], x[1:])[0]
+
+    return either(x, cpu=loop, gpu=function.reduce)
 
 
 def max_and_argmax(q: jax.Array) -> tuple[jax.Array, jax.Array]:

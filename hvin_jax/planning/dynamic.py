@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning import _dynamic_backup as backup
@@ -14,8 +15,7 @@ from hvin_jax.planning._platforms import scan
 from hvin_jax.planning._repr import repr_of_arrays
 
 AXES = "[P, A, B, O, H, W]"
-# What sums to one.
-_AXES_OF = {"action": (0,), "state": (0, 1)}
+_NORMALISED = ("action", "state")
 WINDOWS = ("all", "steps")
 _FARTHEST = 64
 
@@ -119,9 +119,12 @@ class DynamicConvMDP:
         logits = checks.as_array("logits", logits)
         checks.check_rank("logits", logits, 6, AXES)
         checks.check_floating("logits", logits.dtype)
-        if normalise not in _AXES_OF:
-            raise ValueError(f"normalise must be 'action' or 'state', got {normalise!r}.")
-        return cls(reward, jax.nn.softmax(logits, axis=_AXES_OF[normalise]), places)
+        if normalise not in _NORMALISED:
+            raise ValueError(
+                f"normalise must be one of {', '.join(_NORMALISED)}, got {normalise!r}."
+            )
+        together = logits.reshape(-1, *logits.shape[2:]) if normalise == "state" else logits
+        return cls(reward, backup.softmax(together).reshape(logits.shape), places)
 
     @property
     def num_actions(self) -> int:
@@ -135,7 +138,7 @@ class DynamicConvMDP:
 
     def q(self, value: jax.Array) -> jax.Array:
         """All Q, `[B, O, H, W, A]`."""
-        return backup.q_of_all(self.kernel, self.places, self.reward + value)
+        return jnp.moveaxis(backup.q_of_all(self.kernel, self.places, self.reward + value), 0, -1)
 
     def greedy(self, value: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The VI module: `max_a Q` and its argument, both `[B, O, H, W]`."""

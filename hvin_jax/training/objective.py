@@ -5,9 +5,10 @@ any number of devices: sums add up, means do not.
 """
 
 import dataclasses
+import functools
 import math
+import operator
 from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -16,12 +17,14 @@ import optax
 from jax import lax
 
 from hvin_jax.models import LayerPolicies, PlannerOutput
-from hvin_jax.planning._platforms import pick
+from hvin_jax.planning._platforms import one_of
 from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets
 
 # Arrays of a batch of mazes by name, as in `MazeData`: maze, goal, label, optimal, spl, and if they
 # are there cost and inside.
 Batch = Mapping[str, jax.Array]
+# So many policies of layers are looked at at a time.
+_GROUP = 10
 
 
 class LossSums(NamedTuple):
@@ -85,53 +88,24 @@ class Imitation:
         Returns:
           The sums over all states.
         """
-        optimal = action_sets(batch["optimal"], num_actions=output.logits.shape[-1])
+        num_actions = output.logits.shape[-1]
+        optimal = accepted = _by_action(action_sets(batch["optimal"], num_actions=num_actions))
+        if not self.any_optimal:
+            accepted = _by_action(one_of(batch["label"].astype(jnp.int32), num_actions))
         weight = self._weight(batch["spl"])
         if "inside" in batch:
             weight = jnp.where(batch["inside"][..., None], weight, 0)
         if output.layers is None:
-            sums = self._sums(output.logits, optimal, batch["label"], weight)
+            logits = _by_action(output.logits.astype(jnp.float32))[:, None]
+            sums = _sums(logits, optimal, accepted, weight.reshape(1, -1))
         else:
-            sums = self._sums_of_layers(output.layers, optimal, batch, weight)
+            sums = _sums_of_layers(output.layers, optimal, accepted, batch["spl"], weight)
         if self.map_weight and output.map_logits is not None:
             free = batch["maze"].astype(jnp.float32)
             map_loss = jnp.sum(optax.sigmoid_binary_cross_entropy(output.map_logits, free))
             weighted = self.map_weight * output.logits.shape[-2] * map_loss
             sums = sums._replace(loss=sums.loss + weighted)
         return sums
-
-    def _sums(
-        self, logits: jax.Array, optimal: jax.Array, label: jax.Array, weight: jax.Array
-    ) -> LossSums:
-        logits = logits.astype(jnp.float32)
-        log_policy = jax.nn.log_softmax(logits)
-        if self.any_optimal:
-            log_likelihood = jax.nn.logsumexp(log_policy, axis=-1, where=optimal)
-        else:
-            log_likelihood = pick(log_policy, label.astype(jnp.int32))
-        chosen = logits.argmax(-1)[..., None]
-        correct = jnp.take_along_axis(optimal, chosen, axis=-1)[..., 0]
-        return LossSums(
-            loss=-jnp.sum(weight * log_likelihood),
-            weight=jnp.sum(weight),
-            correct=jnp.sum(weight * correct.astype(jnp.float32)),
-        )
-
-    def _sums_of_layers(
-        self, layers: LayerPolicies, optimal: jax.Array, batch: Batch, weight: jax.Array
-    ) -> LossSums:
-        """Over the policies after some layers, one at a time: all their logits are never there."""
-        spl = batch["spl"].astype(jnp.int32)
-
-        @partial(jax.checkpoint, prevent_cse=False)
-        def layer(total: LossSums, x: tuple[jax.Array, jax.Array]) -> tuple[LossSums, None]:
-            value, depth = x
-            reached = jnp.where(spl <= depth, weight, 0)
-            sums = self._sums(layers.read(value), optimal, batch["label"], reached)
-            return jax.tree.map(jnp.add, total, sums), None
-
-        zero = LossSums(*(jnp.zeros((), jnp.float32) for _ in LossSums._fields))
-        return lax.scan(layer, zero, (layers.values, layers.depths))[0]
 
     def _weight(self, spl: jax.Array) -> jax.Array:
         reachable = spl != jnp.asarray(UNREACHABLE, spl.dtype)
@@ -142,3 +116,61 @@ class Imitation:
         if self.leave_out_goals:
             weight = jnp.where(spl == 0, 0.0, weight)
         return weight if self.walls else jnp.where(reachable, weight, 0.0)
+
+
+def _by_action(maps: jax.Array) -> jax.Array:
+    """`[..., A]` to `[A, S]`: compilers vectorise loops over all states, not over few actions."""
+    return jnp.moveaxis(maps, -1, 0).reshape(maps.shape[-1], -1)
+
+
+def _sums(
+    logits: jax.Array, optimal: jax.Array, accepted: jax.Array, weight: jax.Array
+) -> LossSums:
+    """The sums over states: logits `[A, M, S]`, sets of actions `[A, S]`, weights `[M, S]`."""
+    log_likelihood = _log_sum_exp(jnp.where(accepted[:, None], logits, -jnp.inf))
+    log_likelihood -= _log_sum_exp(logits)
+    best, correct = logits[0], optimal[0][None]
+    for q, is_optimal in zip(logits[1:], optimal[1:], strict=True):
+        correct = jnp.where(q > best, is_optimal[None], correct)
+        best = jnp.maximum(best, q)
+    return LossSums(
+        loss=-jnp.sum(weight * log_likelihood),
+        weight=jnp.sum(weight),
+        correct=jnp.sum(weight * correct.astype(jnp.float32)),
+    )
+
+
+def _log_sum_exp(logits: jax.Array) -> jax.Array:
+    """Over the first axis, which is short."""
+    best = lax.stop_gradient(functools.reduce(jnp.maximum, logits))
+    return best + jnp.log(functools.reduce(operator.add, jnp.exp(logits - best[None])))
+
+
+def _sums_of_layers(
+    layers: LayerPolicies,
+    optimal: jax.Array,
+    accepted: jax.Array,
+    spl: jax.Array,
+    weight: jax.Array,
+) -> LossSums:
+    """Over the policies after some layers, a few at a time: all their logits are never there."""
+    steps, weight = spl.reshape(1, -1).astype(jnp.int32), weight.reshape(1, -1)
+
+    @functools.partial(jax.checkpoint, prevent_cse=False)
+    def group(total: LossSums, x: tuple[jax.Array, jax.Array]) -> tuple[LossSums, None]:
+        values, depths = x
+        # In a loop, since what is not stored is made again for everything that uses it.
+        logits = lax.map(lambda value: _by_action(layers.read(value).astype(jnp.float32)), values)
+        reached = jnp.where(steps <= depths[:, None], weight, 0)
+        sums = _sums(jnp.moveaxis(logits, 1, 0), optimal, accepted, reached)
+        return jax.tree.map(jnp.add, total, sums), None
+
+    # Groups of one size: the last is filled up with layers that reach nothing.
+    number = len(layers.depths)
+    size = -(-number // -(-number // _GROUP))
+    missing = -number % size
+    values = jnp.pad(layers.values, [(0, missing)] + [(0, 0)] * (layers.values.ndim - 1))
+    depths = jnp.pad(layers.depths, (0, missing), constant_values=-1)
+    groups = (values.reshape(-1, size, *values.shape[1:]), depths.reshape(-1, size))
+    zero = LossSums(*(jnp.zeros((), jnp.float32) for _ in LossSums._fields))
+    return lax.scan(group, zero, groups)[0]

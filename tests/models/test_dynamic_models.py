@@ -157,7 +157,7 @@ def test_policies_between_layers(model):
         (DTVIN(apart=-1.0), 0, "apart must be 0 or more, got -1.0"),
         (DTVIN(kernel_size=17), 0, "kernel_size must be at most 15, got 17"),
         (DTVIN(kernel_size=2), 0, "kernel_size must be odd"),
-        (DTVIN(normalise="all"), 0, "normalise must be 'action' or 'state', got 'all'"),
+        (DTVIN(normalise="all"), 0, "normalise must be one of action, state, got 'all'"),
         (HighwayDTVIN(learned_gate=True), 0, "learned_policy and learned_gate need shared kernels"),
     ],
 )

@@ -146,6 +146,23 @@ def test_highway_vi_and_its_gradient():
     chex.assert_trees_all_close(*both, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("normalise", ["action", "state"])
+def test_kernels_are_a_softmax(normalise):
+    reward, logits, places = random_parts(SHAPES[-1])
+    axes = 0 if normalise == "action" else (0, 1)
+
+    def ours(logits):
+        return DynamicConvMDP.from_logits(reward, logits, places, normalise=normalise).kernel
+
+    def outcome(kernels):
+        weights = np.random.default_rng(1).normal(size=logits.shape)
+        return jax.value_and_grad(lambda x: jnp.sum(weights * kernels(x)))(100 * logits)
+
+    plain = outcome(partial(jax.nn.softmax, axis=axes))
+    chex.assert_trees_all_close(outcome(ours), plain, rtol=1e-12, atol=1e-12)
+
+
 @pytest.mark.parametrize("normalise", ["action", "state"])
 def test_values_cannot_run_away(normalise):
     """A backup does not expand; after 5,000 layers values are as large as the rewards add up to."""
@@ -169,7 +186,7 @@ def test_bad_input():
         make(reward[:, :, 1:], logits)
     with pytest.raises(ValueError, match=r"logits must have shape \[P, A, B, O, H, W\], got"):
         make(reward, logits[0])
-    with pytest.raises(ValueError, match="normalise must be 'action' or 'state', got 'window'"):
+    with pytest.raises(ValueError, match="normalise must be one of action, state, got 'window'"):
         make(reward, logits, normalise="window")
     with pytest.raises(TypeError, match="reward and kernel must have one type, got float16 and"):
         make(reward.astype(np.float16), logits)

@@ -45,6 +45,11 @@ def test_backups():
     test_conv_mdp.test_backups(SHAPES[0])
 
 
+@pytest.mark.usefixtures("for_gpus", "x64")
+def test_kernels_are_a_softmax():
+    test_dynamic_mdp.test_kernels_are_a_softmax("state")
+
+
 @pytest.mark.usefixtures("for_gpus")
 def test_ties_go_to_the_first_action():
     test_conv_mdp.test_ties_go_to_the_first_action(5)

@@ -60,21 +60,44 @@ def test_labels_are_all_correct(mazes):
     assert float(sums.correct) == float(sums.weight) > 0
 
 
-def test_adaptive_highway_loss(mazes):
+@pytest.mark.parametrize("number", [1, 3, 13])
+def test_adaptive_highway_loss(mazes, number):
     """The policy after n layers counts where the goal is at most n actions away."""
-    part = mazes[:2]
-    logits = np.random.default_rng(0).normal(size=(3, *part.label.shape, 3)).astype(np.float32)
+    part, depths = mazes[:2], range(4, 4 + number)
+    logits = np.random.default_rng(0).normal(size=(number, *part.label.shape, 3))
     batch = {name: jnp.asarray(x) for name, x in training_arrays(part).items()}
     # Values that are logits already.
-    layers = LayerPolicies(jnp.asarray(logits), jnp.array([4, 8, 12]), Partial(lambda x: x))
+    layers = LayerPolicies(
+        jnp.asarray(logits, jnp.float32), jnp.array(depths), Partial(lambda x: x)
+    )
     output = PlannerOutput(layers.values[-1], layers=layers)
-    sums = Imitation(any_optimal=True, policies_every=4)(output, batch)
+    sums = Imitation(any_optimal=True, policies_every=1)(output, batch)
     expected = np.zeros(2)
-    for depth, policy in zip((4, 8, 12), logits, strict=True):
+    for depth, policy in zip(depths, logits, strict=True):
         spl = np.where(part.spl <= depth, part.spl, UNREACHABLE)
         reached = dataclasses.replace(part, spl=spl)
         expected += _oracle_loss(policy, reached, walls=False, any_optimal=True)
     np.testing.assert_allclose((sums.loss, sums.weight), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("any_optimal", [True, False])
+def test_gradient_where_policies_are_sure_and_wrong(mazes, any_optimal):
+    """However unlikely what is right, the gradient is the difference of two policies."""
+    part = mazes[:2]
+    logits = 1e4 * np.random.default_rng(0).normal(size=(*part.label.shape, 3))
+    batch = {name: jnp.asarray(x) for name, x in training_arrays(part).items()}
+    objective = Imitation(any_optimal=any_optimal)
+    grad = jax.grad(lambda logits: objective(PlannerOutput(logits), batch).loss)(
+        jnp.asarray(logits, jnp.float32)
+    )
+    bits = part.optimal if any_optimal else 1 << part.label
+    accepted = bits[..., None] >> np.arange(3) & 1 == 1
+    best = np.where(accepted, logits, -np.inf).argmax(-1)
+    expected = (np.eye(3)[logits.argmax(-1)] - np.eye(3)[best]) * (
+        part.spl[..., None] != UNREACHABLE
+    )
+    assert np.abs(expected).sum() > 100
+    np.testing.assert_allclose(grad, expected, atol=1e-6)
 
 
 def test_impossible_losses_are_refused():

@@ -59,7 +59,7 @@ def test_it_learns_a_tiny_set(mazes):
     step = jax.jit(step)
     for _ in range(230):
         state, metrics = step(state, arrays)
-    assert float(metrics.loss) < 0.2
+    assert float(metrics.loss) < 0.3
     assert float(metrics.accuracy) > 0.95
 
 
