@@ -20,7 +20,7 @@ from benchmarks.steps import SIZES, compile_step, highway_vin, make_batch
 from hvin_jax.models import GPPN, VIN
 from hvin_jax.planning._conv_backup import convolve, greedy, kernel_matrix
 from hvin_jax.planning._windows import windows
-from hvin_jax.training.devices import PER_CORE, usable_cores
+from hvin_jax.training.devices import usable_cores, use_cpu_devices
 
 PARTS = ("step", "module", "gppn", "depth")
 
@@ -36,7 +36,7 @@ def main(argv: list[str]) -> None:
     del argv
     # Several CPU devices, as in training: on one device, loops that the compiler does not split
     # leave the other cores idle.
-    jax.config.update("jax_num_cpu_devices", PER_CORE * usable_cores())
+    use_cpu_devices(0, _BATCH.value)
     figures = []
     for name in _SIZES.value:
         for part in ("step", "module"):

@@ -30,8 +30,8 @@ from hvin_jax.planning._platforms import (
 from hvin_jax.planning._products import matmul
 from hvin_jax.planning._windows import window_lines, windows, windows_in_loops
 
-# On CPU, a tile of Q of about this many bytes is made, reduced and forgotten at a time.
-_TILE_BYTES = 12 * 2**20
+# On CPU, a tile of Q of at most so many bytes is made, reduced and forgotten at a time.
+_TILE_BYTES = 2 * 2**20
 # On CPU, about this many bytes of outer products are made and added at a time.
 _UPDATE_BYTES = 384 * 2**10
 

@@ -4,6 +4,7 @@ State and parameters go in and come out unstacked (`in_axes=None`); batches carr
 the devices of this process. The same code runs on one CPU, on many GPUs and on many machines.
 """
 
+import ctypes
 import functools
 import os
 import warnings
@@ -150,13 +151,28 @@ def even_number(batch_size: int, cores: int) -> int:
 def use_cpu_devices(count: int = 0, batch_size: int = 0) -> None:
     """Divides the CPU into devices, where there is no accelerator; before JAX touches a device.
 
-    Splitting a batch over devices is faster than sharing the loops of one batch among cores.
+    Splitting a batch over devices is faster than sharing the loops of one batch among cores. And
+    from here on the process keeps the memory that it frees, see `_keep_freed_memory`.
 
     Args:
       count: how many devices; 0: several a core, as far as they share a batch evenly.
       batch_size: of this process; 0: one that all devices share evenly, however many they are.
     """
     jax.config.update("jax_num_cpu_devices", count or even_number(batch_size, usable_cores()))
+    _keep_freed_memory()
+
+
+def _keep_freed_memory() -> None:
+    """Leaves freed memory with the process, where its C library is told how (glibc).
+
+    A step takes hundreds of MB and gives them back. Large pieces would go back to the system, which
+    clears every page before it hands it out again: a tenth of the time of large steps.
+    """
+    trim_threshold, top_pad, mmap_max = -1, -2, -4  # the names of malloc.h
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if set_option is not None:
+        for option, value in ((mmap_max, 0), (trim_threshold, 2**31 - 1), (top_pad, 2**26)):
+            set_option(option, value)
 
 
 def describe(batch_size: int) -> str:
