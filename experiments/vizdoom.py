@@ -15,6 +15,11 @@ Views are made on the way if they are not there yet, which needs the engine (pip
 Test a trained one on any folder of views:
 
     python -m experiments.vizdoom --mode=eval --checkpoint=runs/vizdoom-cpu-vin-40 --data=data/views
+
+or what comes with the package, with its planner for all maps or any other:
+
+    python -m experiments.vizdoom --mode=eval --checkpoint=views --data=data/views \
+        --planner=diffdrive-15 --workdir=runs/there
 """
 
 import functools
@@ -47,6 +52,9 @@ from hvin_jax.training.view_task import (
 )
 from hvin_jax.visual_planner import load_visual_planner
 
+_PLANNER = flags.DEFINE_string(
+    "planner", None, "With --mode=eval: plans on the maps that are seen, in place of the run's own."
+)
 # Its flags are this command's, so that --help lists them.
 flags.adopt_module_key_flags(command)
 # Settings of config.perception that say how it is trained, not what it is.
@@ -59,6 +67,8 @@ def main() -> None:
         if run.evaluates:
             _evaluate(run)
             return
+        if _PLANNER.value:
+            raise ValueError("--planner is for --mode=eval; --config.train.weights to begin with")
         config = run.config
         _check(config)
         recipe = recipe_of(config)
@@ -120,7 +130,7 @@ def _draw_views(folder: pathlib.Path, views: Callable[[], ViewData]) -> None:
 
 
 def _evaluate(run: command.Command) -> None:
-    trained = load_visual_planner(run.checkpoint)
+    trained = load_visual_planner(run.checkpoint, planner=_PLANNER.value)
     path, split = run.data
     data = load_view_data(path)
     run.evaluate(

@@ -1,9 +1,9 @@
 r"""Lets a trained planner drive the agent through a running Doom engine, from start to goal.
 
-    python -m experiments.vizdoom_walk --run=runs/vizdoom-cpu-highway_vin-100 --out=walk.gif
+    python -m experiments.vizdoom_walk --out=walk.gif
     python -m experiments.vizdoom_walk --run=runs/vizdoom-cpu-highway_vin-100 --map=my_maze.txt
 
-The level is photographed from every cell, the run's planner makes a map of the views and a policy
+The level is photographed from every cell, perception makes a map of the views, the planner a policy
 of the map, and the agent follows it by real pushes and turns, with collisions. Success is what the
 engine says about the agent's place at the end. Mazes are new ones, drawn from --seed, or a drawing
 of your own (# wall, . free, S start, G goal, both facing north). Exit code 0 if every goal was
@@ -31,9 +31,11 @@ from hvin_jax.tasks.measures import farthest_start
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.tasks.own_maps import read_map
 from hvin_jax.tasks.shortest_paths import shortest_paths
-from hvin_jax.visual_planner import VisualPlanner, load_visual_planner
+from hvin_jax.visual_planner import VIEWS, VisualPlanner, load_visual_planner
 
-_RUN = flags.DEFINE_string("run", None, "Folder of a finished run from views.", required=True)
+_RUN = flags.DEFINE_string(
+    "run", VIEWS, "Folder of a finished run from views; by default what comes with the package."
+)
 _MAP = flags.DEFINE_string("map", None, "A drawing with S and G; by default new mazes are drawn.")
 _SIZE = flags.DEFINE_integer("size", 15, "Side of new mazes.", lower_bound=5)
 _WALKS = flags.DEFINE_integer("walks", 1, "How many new mazes to walk through.", lower_bound=1)

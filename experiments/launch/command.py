@@ -199,7 +199,7 @@ class Command:
         split: training.Split,
         collate: Collate = devices.split,
     ) -> None:
-        """Tests a trained model, prints its scores and writes them beside it."""
+        """Tests a trained model, prints its scores and writes them to --workdir or beside it."""
         path, name = self.data
         if not len(split):
             raise ValueError(f"{path} has no {name} mazes")
@@ -214,8 +214,10 @@ class Command:
             )
         scores = test_scores(evaluation, split.data)
         say(scores_table(scores))
-        out = pathlib.Path(self.checkpoint) / f"eval-{pathlib.Path(path).stem}-{name}.json"
-        if out.parent.is_dir():
+        folder = pathlib.Path(_WORKDIR.value or self.checkpoint)
+        out = folder / f"eval-{pathlib.Path(path).stem}-{name}.json"
+        if _WORKDIR.value or folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
             write_json(out, {"data": f"{path}:{name}", **scores})
             say(f"\n{out}")
 

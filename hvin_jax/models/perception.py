@@ -102,7 +102,8 @@ class VisualModel(nn.Module):
           A `PlannerOutput` with `map_logits`.
         """
         map_logits = self.perception(views, index)
-        free = nn.sigmoid(map_logits)
+        # Learning needs degrees; in use a cell is free or it is not.
+        free = nn.sigmoid(map_logits) if train else (map_logits > 0).astype(map_logits.dtype)
         if not learn_map_from_policy:
             free = jax.lax.stop_gradient(free)
         if given_map is not None and is_given is not None:

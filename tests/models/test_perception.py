@@ -99,10 +99,14 @@ def test_perception_is_what_it_says(model, params):
 
 
 @pytest.mark.slow
-def test_planner_gets_the_predicted_map(model, params):
+@pytest.mark.parametrize("train", [True, False])
+def test_planner_gets_the_predicted_map(model, params, train):
+    """In degrees while it learns, and in use as what is likelier."""
     batch = _batch()
-    output = view_forward(model)(params, batch)
+    output = view_forward(model)(params, batch, key=jax.random.key(1) if train else None)
     free = jax.nn.sigmoid(output.map_logits)
+    free = free if train else jnp.round(free)
+    assert 0 < free.mean() < 1
     goal = jnp.zeros((2, *SIZE, 4)).at[jnp.arange(2), *batch["goal"].T].set(1.0)
     alone = model.planner.apply(part_params(params, "planner"), free, goal, train=False)
     np.testing.assert_allclose(output.logits, alone.logits, rtol=1e-5)
@@ -117,7 +121,8 @@ def test_true_maps_at_the_beginning(model, params):
     early, late = (
         forward(params, batch, key=key, step=jnp.asarray(step)).logits for step in (9, 10)
     )
-    np.testing.assert_allclose(late, forward(params, batch).logits, rtol=1e-5)
+    without = view_forward(model)(params, batch, key=key).logits
+    np.testing.assert_allclose(late, without, rtol=1e-5)
     goal = jnp.zeros((2, *SIZE, 4)).at[jnp.arange(2), *batch["goal"].T].set(1.0)
     planner = part_params(params, "planner")
     given = model.planner.apply(planner, batch["maze"], goal, train=False).logits
@@ -131,12 +136,12 @@ def test_true_maps_at_the_beginning(model, params):
 )
 def test_what_perception_learns_from(model, params, learning, from_policy, from_map):
     batch = _batch()
-    forward = view_forward(model, learning=learning)
+    forward, key = view_forward(model, learning=learning), jax.random.key(1)
 
     @jax.jit
     def gradients(params):
         def norm(of):
-            grads = jax.grad(lambda p: jnp.sum(of(forward(p, batch)) ** 2))(params)
+            grads = jax.grad(lambda p: jnp.sum(of(forward(p, batch, key=key)) ** 2))(params)
             return optax.tree.norm(part_params(grads, "perception"))
 
         return norm(lambda output: output.logits), norm(lambda output: output.map_logits)
@@ -251,9 +256,9 @@ def test_decisions(model, params):
     np.testing.assert_allclose(decision.free, jax.nn.sigmoid(output.map_logits)[0], rtol=1e-5)
     np.testing.assert_array_equal(decision.policy, output.logits[0].argmax(-1))
     assert decision.policy.dtype == np.uint8
-    count = visual_planner._decide._cache_size()
+    count = visual_planner._see._cache_size()
     trained.decide(np.concatenate([views, views]), index[0], tuple(goal[0].tolist()))
-    assert visual_planner._decide._cache_size() == count
+    assert visual_planner._see._cache_size() == count
 
 
 def test_bad_settings(model):
