@@ -1,6 +1,7 @@
 """Highway network and highway VINs: VI and VE modules in blocks with gates."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -104,6 +105,8 @@ class HighwayBlocks(_InBlocks, LatentPlanner):
         (benchmarks/README.md).
       initial_temperature: what the temperatures α and α̃ of each block start at.
       learn_temperatures: whether the temperatures are parameters.
+      positive_temperatures: whether they stay positive, as the softplus of the parameters. What is
+        learned is negative otherwise where layers explore, and shuts out what they find.
       learned_policy: whether VE modules mix actions by a learnable map of Q and the observation
         instead of drawing one: π = softmax(τ Q + U φ), with a τ for each layer and a U for each
         chain, in training and in evaluation.
@@ -120,6 +123,7 @@ class HighwayBlocks(_InBlocks, LatentPlanner):
     share_exploration: bool = False
     initial_temperature: float = 1.0
     learn_temperatures: bool = True
+    positive_temperatures: bool = False
     learned_policy: bool = False
     learned_gate: bool = False
 
@@ -198,11 +202,20 @@ class HighwayBlocks(_InBlocks, LatentPlanner):
         }
 
     def _temperature(self, name: str) -> jax.Array:
-        checks.check_finite("initial_temperature", self.initial_temperature)
-        init = nn.initializers.constant(self.initial_temperature)
-        if self.learn_temperatures:
-            return self.param(name, init, (self.num_blocks,), jnp.float32)
-        return jnp.full((self.num_blocks,), self.initial_temperature, jnp.float32)
+        start = self.initial_temperature
+        checks.check_finite("initial_temperature", start)
+        if self.positive_temperatures and not 0 < start < 80:
+            raise ValueError(
+                f"initial_temperature is {start}, expected a number between 0 and 80 with "
+                "positive_temperatures."
+            )
+        if not self.learn_temperatures:
+            return jnp.full((self.num_blocks,), start, jnp.float32)
+        if self.positive_temperatures:
+            start = math.log(math.expm1(start))
+        init = nn.initializers.constant(start)
+        temperature = self.param(name, init, (self.num_blocks,), jnp.float32)
+        return jax.nn.softplus(temperature) if self.positive_temperatures else temperature
 
     def _policy(self, observed: jax.Array, actions: int) -> Partial:
         layers = (self.num_blocks, self.num_policies, self.block_depth - 1)
