@@ -113,6 +113,7 @@ def test_highway_network_against_the_oracle(orientations, actions):
         (True, {"share_exploration": True, "learned_gate": True}),
         (True, {"learned_policy": True}),
         (True, {"learn_temperatures": False, "initial_temperature": -0.7}),
+        (True, {"positive_temperatures": True}),
         (False, {}),
         (False, {"epsilon": 0.5, "filter_gate": False, "tie_kernels": True}),
         (False, {"num_orientations": 1, "num_actions": 4, "learned_gate": True}),
@@ -134,6 +135,8 @@ def test_highway_vin_against_the_oracle(train, switches):
     assert output.values.shape == (2, *data[1].shape)
     assert output.actions.shape == (2 * layers, *data[1].shape)
     settings = {} if model.learn_temperatures else {"alpha": -0.7, "alpha_tilde": -0.7}
+    if model.positive_temperatures:
+        params = params | {x: np.logaddexp(0, params[x]) for x in ("alpha", "alpha_tilde")}
     if train and model.value_exploration:
         settings["actions"] = np.asarray(output.actions).reshape(2, layers, *data[1].shape)
     logits, values = oracle.highway_model(
@@ -148,6 +151,15 @@ def test_highway_vin_against_the_oracle(train, switches):
     assert_close(output.values, values)
     assert_close(output.value, values[-1])
     assert_close(output.logits, logits)
+
+
+def test_positive_temperatures_start_where_they_are_told_to():
+    model = MODELS["highway vin"].clone(positive_temperatures=True, initial_temperature=0.3)
+    data = inputs(model)
+    alpha = init_params(model, KEY(0))["params"]["alpha"]
+    np.testing.assert_allclose(jax.nn.softplus(alpha), 0.3, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"initial_temperature is -1\.0, expected .* 0 and 80"):
+        run(model.clone(initial_temperature=-1.0), random_params(model, *data), *data)
 
 
 @pytest.mark.parametrize("size", [1, 3, 5])
