@@ -27,6 +27,7 @@ from hvin_jax.planning import (
     value_iteration,
 )
 from hvin_jax.thought import Thought
+from hvin_jax.visual_planner import VisualPlanner, load_visual_planner
 
 __all__ = [
     "MDP",
@@ -40,12 +41,14 @@ __all__ = [
     "TabularMDP",
     "Thought",
     "UnmeasuredWarning",
+    "VisualPlanner",
     "__version__",
     "bellman_expectation",
     "bellman_optimality",
     "highway_operator",
     "highway_vi",
     "load_planner",
+    "load_visual_planner",
     "models",
     "save_planner",
     "shipped_planner_for",

@@ -104,6 +104,10 @@ class VisualPlanner:
         self.model = VisualModel(make_perception(settings), planner.model)
         self.params = join_params(perception, planner.params)
 
+    def __repr__(self) -> str:
+        """Which planner plans."""
+        return f"<VisualPlanner that plans with {self.planner.name or 'a planner of its own'}>"
+
     def see(self, views: np.ndarray, index: np.ndarray) -> np.ndarray:
         """The map of a maze: float32 `[H, W]`, how probable it is that a cell is free.
 

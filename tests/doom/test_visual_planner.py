@@ -37,7 +37,7 @@ def test_it_sees_and_plans(level):
 def test_another_planner(level):
     data, views, index = level
     planner = load_visual_planner(planner="vin-15")
-    assert planner.planner.name == "vin-15"
+    assert repr(planner) == "<VisualPlanner that plans with vin-15>"
     goal = data.goal[0].tolist()
     assert planner.plan(views, index, goal, goal, layers="own").length == 0
 
