@@ -105,8 +105,7 @@ class VisualPlanner:
         self.params = join_params(perception, planner.params)
 
     def __repr__(self) -> str:
-        """Which planner plans."""
-        return f"<VisualPlanner that plans with {self.planner.name or 'a planner of its own'}>"
+        return f"VisualPlanner({self.planner!r})"
 
     def see(self, views: np.ndarray, index: np.ndarray) -> np.ndarray:
         """The map of a maze: float32 `[H, W]`, how probable it is that a cell is free.
@@ -129,6 +128,9 @@ class VisualPlanner:
           goal: (row, column, orientation).
         """
         free = self.see(views, index)
+        states = (*free.shape, self.planner.mechanism.num_orientations)
+        if np.shape(goal) != (3,) or not all(0 <= x < n for x, n in zip(goal, states, strict=True)):
+            raise ValueError(f"the goal {goal} is no (row, column, orientation) below {states}.")
         output = self.planner.policy(free[None] > 0.5, np.array([goal]))
         return Decision(free, np.asarray(output.logits[0]).argmax(-1).astype(np.uint8))
 

@@ -37,7 +37,7 @@ def test_it_sees_and_plans(level):
 def test_another_planner(level):
     data, views, index = level
     planner = load_visual_planner(planner="vin-15")
-    assert repr(planner) == "<VisualPlanner that plans with vin-15>"
+    assert repr(planner).startswith("VisualPlanner(Planner('vin-15': vin for diffdrive, ")
     goal = data.goal[0].tolist()
     assert planner.plan(views, index, goal, goal, layers="own").length == 0
 
@@ -54,5 +54,7 @@ def test_bad_views():
         planner.see(views[:3], index)
     with pytest.raises(TypeError, match="index must hold integers, got float64"):
         planner.see(views, index * 1.0)
+    with pytest.raises(ValueError, match=r"the goal \(1, 1, 4\) is no .* below \(3, 3, 4\)"):
+        planner.decide(views, index, (1, 1, 4))
     with pytest.raises(ValueError, match="elsewhere: no perception there"):
         load_visual_planner("elsewhere")
