@@ -19,7 +19,12 @@ from absl import flags
 
 from experiments.launch import command
 from experiments.launch.exits import run_main
-from experiments.launch.mazes import check_mazes, configured_mazes, settle_data
+from experiments.launch.mazes import (
+    check_mazes,
+    check_same_moves,
+    configured_mazes,
+    settle_data,
+)
 from experiments.launch.settings import model_of, recipe_of
 from hvin_jax.planner import load_planner
 from hvin_jax.report.pictures import PICTURES, draw_run
@@ -61,11 +66,7 @@ def _evaluate(run: command.Command) -> None:
     planner = load_planner(run.checkpoint)
     path, split = run.data
     data = walled(getattr(load_mazes(path), split))  # as `Planner.plan` plans
-    if data.mechanism != planner.mechanism:
-        raise ValueError(
-            f"{path} has mazes for {data.mechanism.name}, the planner is for "
-            f"{planner.mechanism.name}"
-        )
+    check_same_moves(path, data.mechanism, planner.mechanism)
     run.evaluate(maze_forward(planner.model), planner.params, maze_split(data))
 
 

@@ -32,6 +32,7 @@ from ml_collections import ConfigDict
 
 from experiments.launch import command
 from experiments.launch.exits import run_main
+from experiments.launch.mazes import check_same_moves
 from experiments.launch.settings import model_of, recipe_of
 from experiments.launch.views import check_views, configured_views
 from hvin_jax.models.perception import VisualModel, make_perception
@@ -133,6 +134,7 @@ def _evaluate(run: command.Command) -> None:
     trained = load_visual_planner(run.checkpoint, planner=_PLANNER.value)
     path, split = run.data
     data = load_view_data(path)
+    check_same_moves(path, getattr(data.mazes, split).mechanism, trained.planner.mechanism)
     run.evaluate(
         view_forward(trained.model), trained.params, view_split(data, split), ViewCollator(data)
     )

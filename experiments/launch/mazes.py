@@ -17,6 +17,12 @@ from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
 from hvin_jax.training.devices import usable_cores
 
 
+def check_same_moves(path: str, mazes: Mechanism, planner: Mechanism) -> None:
+    """Raises if the mazes of a file are for another agent than the planner that is to be tested."""
+    if mazes != planner:
+        raise ValueError(f"{path} has mazes for {mazes.name}, the planner is for {planner.name}")
+
+
 def check_mazes(data: ConfigDict) -> None:
     """Raises if there can't be such mazes, before anything is begun.
 

@@ -330,6 +330,7 @@ _MAZE_NUMBERS = {
     "model.initial_temperature": ("nan", "inf", "-inf"),
     "model.dtype": ("", "float64", "int8"),
     "model.filter_gate": ("perhaps",),
+    "model.positive_temperatures": ("perhaps",),
     "loss.long_paths": (-1, "nan", "inf"),
     "optimizer.learning_rate": (0, -1, "nan", "inf", "x"),
     "optimizer.clip_norm": (-1, "nan"),
@@ -631,6 +632,9 @@ def _words():
         ("--checkpoint=planner", "--data=views"),
         ("--checkpoint=visual", "--data=mazes.npz"),
         ("--checkpoint=visual", "--data=gone"),
+        ("--checkpoint=views", "--planner=gone", "--data=views"),
+        ("--checkpoint=views", "--planner=news", "--data=views"),
+        ("--checkpoint=visual", "--data=views", "--workdir=mazes.npz"),
     ):
         yield Case("words", "experiments.vizdoom", " ".join(mode), ("--mode=eval", *mode))
     for words in (("--run=gone",), ("--run=planner",), ("--run=visual", "--out=walk.png")):
