@@ -4,7 +4,7 @@ r"""Planning on maps of many sizes in one process: time of a new size, memory ke
 
 Plans on maps of random sizes, each seen for the first time, with a planner that comes with the
 package. What is compiled is for a few shapes only, in which maps of other sizes are planned on as
-if they were alone; see `hvin_jax.planner`.
+if they were alone; see `hvin_jax._applied`.
 """
 
 import pathlib

@@ -19,7 +19,8 @@ from experiments.launch.console import say
 from experiments.launch.exits import integers, readable_errors, run_main
 from hvin_jax._files import read_json, write_json, write_text
 from hvin_jax._saved import checksum, flat_params
-from hvin_jax.planner import Planner, load_planner, planner_folder
+from hvin_jax.planner import Planner
+from hvin_jax.planner_files import load_planner, planner_folder
 from hvin_jax.tasks.datasets import check_request
 from hvin_jax.tasks.generation import MapLaw, about_families
 from hvin_jax.tasks.generation.mixture import parse_families

@@ -10,7 +10,8 @@ The same command resumes a run that was interrupted, however it was. What it wri
 hvin_jax/training/workdir.py. All settings: experiments/configs/base.py; for instance
 --config.model.block_depth=10. Test a trained planner on any file of mazes:
 
-    python -m experiments.maze --mode=eval --checkpoint=runs/quickstart --data=data/mazes15.npz
+    python -m experiments.maze --mode=eval --checkpoint=runs/quickstart --data=data/mazes15.npz \
+        --layers=200
 """
 
 import functools
@@ -26,12 +27,18 @@ from experiments.launch.mazes import (
     settle_data,
 )
 from experiments.launch.settings import model_of, recipe_of
-from hvin_jax.planner import load_planner
+from hvin_jax.planner_files import load_planner
 from hvin_jax.report.pictures import PICTURES, draw_run
 from hvin_jax.tasks.files import load_mazes
 from hvin_jax.tasks.walls import walled
 from hvin_jax.training.maze_task import first_weights, maze_forward, maze_split, maze_task
 
+_LAYERS = flags.DEFINE_string(
+    "layers",
+    "own",
+    "With --mode=eval: how deep to plan. own: as deep as the model was trained; auto: until its "
+    "policy stays; or a number of layers.",
+)
 # Its flags are this command's, so that --help lists them.
 flags.adopt_module_key_flags(command)
 
@@ -42,6 +49,8 @@ def main() -> None:
         if run.evaluates:
             _evaluate(run)
             return
+        if flags.FLAGS["layers"].present:
+            raise ValueError("--layers is for --mode=eval; --config.model has how deep one trains")
         config = run.config
         if "symmetries" not in config.train:
             raise ValueError("this configuration is for views: python -m experiments.vizdoom")
@@ -67,7 +76,12 @@ def _evaluate(run: command.Command) -> None:
     path, split = run.data
     data = walled(getattr(load_mazes(path), split))  # as `Planner.plan` plans
     check_same_moves(path, data.mechanism, planner.mechanism)
-    run.evaluate(maze_forward(planner.model), planner.params, maze_split(data))
+    layers = _LAYERS.value
+    forward = maze_forward(planner.model)
+    if layers != "own":
+        depth = int(layers) if layers.isdecimal() else layers
+        forward = functools.partial(forward, layers=depth)
+    run.evaluate(forward, planner.params, maze_split(data), layers=layers)
 
 
 if __name__ == "__main__":

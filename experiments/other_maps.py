@@ -18,7 +18,8 @@ from absl import flags
 import hvin_jax
 from experiments.launch.console import say
 from experiments.launch.exits import readable_errors, run_main
-from hvin_jax.planner import Planner, load_planner
+from hvin_jax.planner import Planner
+from hvin_jax.planner_files import load_planner
 from hvin_jax.tasks import label_maps
 from hvin_jax.tasks.measures import Scores, evaluate
 from hvin_jax.tasks.walls import walled

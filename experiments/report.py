@@ -19,7 +19,7 @@ from experiments.launch.console import say
 from experiments.launch.exits import integers, readable_errors, run_main
 from experiments.launch.mazes import configured_mazes
 from hvin_jax._files import read_json
-from hvin_jax.planner import load_planner
+from hvin_jax.planner_files import load_planner
 from hvin_jax.report.comparisons import examples_figure, value_maps_figure
 from hvin_jax.report.entropy import latent_action_entropy
 from hvin_jax.report.figures import spl_figure

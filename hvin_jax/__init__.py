@@ -3,14 +3,8 @@
 from hvin_jax import models, tasks
 from hvin_jax._version import __version__
 from hvin_jax.plan import Plan
-from hvin_jax.planner import (
-    Planner,
-    UnmeasuredWarning,
-    load_planner,
-    save_planner,
-    shipped_planner_for,
-    shipped_planners,
-)
+from hvin_jax.planner import Planner, UnmeasuredWarning
+from hvin_jax.planner_files import load_planner, save_planner, shipped_planner_for, shipped_planners
 from hvin_jax.planning import (
     MDP,
     ConvMDP,

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from hvin_jax._applied import apply_model
+from hvin_jax._applied import apply_model, power_of_two, stored
 from hvin_jax.plan import Plan
 from hvin_jax.tasks.cheapest_paths import cheapest_paths
 from hvin_jax.tasks.mechanisms import Mechanism
@@ -92,10 +92,10 @@ def _look_at(
     walled = np.pad(maze, margin)[None]
     around = None if costs is None else np.pad(costs, margin, constant_values=1)[None]
     wanted = (goals + np.array([margin, margin, 0]))[None]
-    stored = planner._stored(walled, wanted[:, 0] if len(goals) == 1 else wanted, around)
+    arrays = stored(walled, wanted[:, 0] if len(goals) == 1 else wanted, around)
     # One of few numbers of moments: the last once more.
-    more = (1 << (len(stops) - 1).bit_length()) - len(stops)
-    looked = _look(planner.model, planner.params, *stored, np.pad(stops, (0, more), mode="edge"))
+    more = power_of_two(len(stops)) - len(stops)
+    looked = _look(planner.model, planner.params, *arrays, np.pad(stops, (0, more), mode="edge"))
     height, width = maze.shape
     own = (slice(len(stops)), slice(margin, margin + height), slice(margin, margin + width))
     values, policies, passed = (None if x is None else np.asarray(x)[own] for x in looked)

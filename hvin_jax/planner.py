@@ -1,29 +1,16 @@
-"""A trained planner that is ready to use: `load_planner(path).plan(map, goal, start)`.
-
-A planner is a folder of two files:
-
-    planner.json   what it is: mechanism, kind and settings of the model, and a card about its
-                   training (configuration, data, scores), and a checksum
-    weights.npz    its parameters, see `hvin_jax._saved`; a planner can use those of one beside it
-
-A run also writes `CARD.md` there, the card to read.
-"""
+"""A trained planner that is ready to use: `load_planner(path).plan(map, goal, start)`."""
 
 import dataclasses
-import functools
-import math
-import pathlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from hvin_jax import _thinking
-from hvin_jax._applied import apply_model
-from hvin_jax._memory import check_memory
-from hvin_jax._saved import check_params, load_folder, save_folder
+from hvin_jax._applied import apply_stored, check_room, of_maps, stored
+from hvin_jax._saved import check_params
 from hvin_jax.models import (
     DynamicKernels,
     PlannerOutput,
@@ -32,20 +19,14 @@ from hvin_jax.models import (
     settings_of,
 )
 from hvin_jax.plan import Plan
-from hvin_jax.tasks._states import are_several, as_costs, as_maps, states_of
+from hvin_jax.tasks._states import are_several, as_costs, as_goals, as_maps, states_of
 from hvin_jax.tasks.cheapest_paths import cheapest_paths
 from hvin_jax.tasks.maze_data import UNREACHABLE
-from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism
+from hvin_jax.tasks.mechanisms import Mechanism
 from hvin_jax.tasks.rollouts import path_costs, path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import shortest_paths
 from hvin_jax.tasks.walls import open_at_edge
 from hvin_jax.thought import Thought
-
-# Planners that come with the package, named after their mechanism: the one for all maps by that
-# alone, others with the side of the largest maps for them.
-SHIPPED = pathlib.Path(__file__).parent / "weights"
-# What a planner says of the goals that it was trained for.
-_TRAINED_FOR = ("any_orientation", "several_goals")
 
 
 class UnmeasuredWarning(UserWarning):
@@ -60,7 +41,7 @@ class Planner:
       model: the Flax module.
       params: its parameters.
       mechanism: how the agent moves.
-      card: what is known about it, see `planner.json`.
+      card: what is known about it: how it was trained, and how it did in a test.
       name: what it is called: the name or folder that it was loaded by.
       any_orientation: whether it was trained for goals at which it does not matter how the agent
         faces.
@@ -84,7 +65,7 @@ class Planner:
         self.name = name or self.card.get("name") or "unnamed"
         self.any_orientation, self.several_goals = any_orientation, several_goals
         self.model = make_model(**self.settings)
-        check_params(params, _expected(self.model, mechanism))
+        check_params(params, expected_params(self.model, mechanism))
 
     def __repr__(self) -> str:
         count = sum(x.size for x in jax.tree.leaves(self.params))
@@ -94,7 +75,7 @@ class Planner:
     def policy(
         self, maze: Any, goal: Any, *, layers: int | str | None = None, cost: Any = None
     ) -> PlannerOutput:
-        """Logits and values of maps `[n, H, W]`, all states at once.
+        """Logits and values of a batch of maps, all states at once; as `plan` plans on them.
 
         Args:
           maze: `[n, H, W]`, 1 = free, 0 = wall.
@@ -105,37 +86,23 @@ class Planner:
         Returns:
           A `PlannerOutput`, whose `depth` is the number of layers of each map.
         """
+        maps = as_maps(maze)
+        if maps.ndim != 3 or not len(maps):
+            raise ValueError(f"the maps have shape {maps.shape}, expected a batch [n, H, W]")
+        goals = as_goals(goal, maps, mechanism=self.mechanism)
         if cost is not None:
             self._check_knows_costs()
-        count, height, width = np.shape(maze)
-        output = _apply(
-            self.model, self.params, *self._stored(maze, goal, cost), self._layers(layers)
-        )
-        if output.depth is None and (own := getattr(self.model, "num_layers", None)):
-            output = dataclasses.replace(output, depth=np.full(count, own))
-        return _of_maps(output, slice(height), slice(width), count)
-
-    def _stored(self, maze: Any, goal: Any, cost: Any) -> tuple[Any, ...]:
-        """Maps, goals and costs in arrays that are planned in, and the size of the maps."""
-        # One type and one of few shapes whatever comes in: each would be compiled for anew.
-        maze, goal = np.asarray(maze, np.float32), np.asarray(goal, np.int32)
-        shape = _stored_shape(*maze.shape)
-        _check_memory(self.model, (*maze.shape, self.mechanism.num_orientations))
-        more = [(0, larger - own) for own, larger in zip(maze.shape, shape, strict=True)]
-        if goal.ndim == 3:  # one of few numbers of goals, too: the last once more
-            count_of = _power_of_two(goal.shape[1]) - goal.shape[1]
-            goal = np.pad(goal, [(0, 0), (0, count_of), (0, 0)], mode="edge")
-        return (
-            np.pad(maze, more),
-            np.pad(goal, [more[0], *[(0, 0)] * (goal.ndim - 1)]),
-            None if shape[1:] == maze.shape[1:] else np.array(maze.shape[1:]),
-            None if cost is None else np.pad(np.asarray(cost, np.float32), more, constant_values=1),
-        )
+            cost = as_costs(cost, maps)
+        return self._on_walled_maps(maps, goals, layers, cost)
 
     def _layers(self, layers: int | str | None) -> int | str | None:
         """What `layers` of a model's call is for the one of `plan`."""
         if layers is None:
             return "auto" if isinstance(self.model, DynamicKernels) else None
+        if hasattr(layers, "item") and not np.ndim(layers):  # a number of an array library
+            layers = layers.item()
+        if not isinstance(layers, str | int | float):
+            raise ValueError(f'layers is {layers!r}, expected "auto", "own" or a number')
         return None if layers == "own" else layers
 
     def _check_knows_costs(self) -> None:
@@ -167,9 +134,10 @@ class Planner:
           start: (row, column) or (row, column, orientation), as for the goal.
           layers: how deep to plan: "auto": as deep as each map needs, until the policy at its free
             cells no longer changes (see `hvin_jax.planning.until_settled`), or there are eight
-            layers for each of them; "own": as deep as the model was trained; or a number of layers,
-            for which it is compiled anew. By default "auto" for DT-VINs and "own" for others, whose
-            shared kernels gain nothing by it. A GPPN knows only its own depth.
+            layers for each of them; "own": as deep as the model was trained; or a number of layers
+            (whole blocks, of models that have blocks), for which it is compiled anew. By default
+            "auto" for DT-VINs and "own" for others, whose shared kernels gain nothing by it. A GPPN
+            knows only its own depth.
           cost: of the map's shape, what it costs to enter each cell, more than 0; for planners that
             were trained with costs. Those of walls do not matter.
 
@@ -217,8 +185,8 @@ class Planner:
         Returns:
           A `Thought`.
         """
-        if frames < 1:
-            raise ValueError(f"frames is {frames}, expected 1 or more")
+        if not isinstance(frames, int | np.integer) or frames < 1:
+            raise ValueError(f"frames is {frames!r}, expected a whole number of 1 or more")
         maps = as_maps(maze)
         if maps.ndim != 2:
             raise ValueError(f"a planner thinks about one map at a time, got a batch {maps.shape}")
@@ -238,6 +206,7 @@ class Planner:
         worth the same to it; and so, unless trained otherwise, for each orientation that is left
         out.
         """
+        goal = list(goal) if isinstance(goal, Iterator) else goal
         given = list(goal) if are_several(goal) else [goal]
         states = [states_of(one, maze, mechanism=self.mechanism, name=name) for one in given]
         if self.any_orientation:
@@ -266,7 +235,8 @@ class Planner:
         count = len(states) if hasattr(states, "__len__") else "none"
         if count != len(maps):
             raise ValueError(f"{len(maps)} maps need as many {name}s, got {count}")
-        if not hasattr(next(iter(states)), "__len__"):  # the row of a single one
+        first = next(iter(states))
+        if not hasattr(first, "__len__") or not getattr(first, "ndim", 1):  # the row of one
             raise ValueError(
                 f"a batch of {count} maps needs a {name} for each of them, such as "
                 f"[(1, 1), (1, 1)] for two, got {states}"
@@ -341,7 +311,7 @@ class Planner:
         layers: int | str | None,
         cost: np.ndarray | None,
     ) -> PlannerOutput:
-        """`policy`; maps with free cells at the edge get a wall around them."""
+        """`_policy`; maps with free cells at the edge get a wall around them."""
         open_edge = open_at_edge(maze)
         parts, indices = [], []
         for margin in (0, 1):
@@ -352,22 +322,28 @@ class Planner:
             walled = np.pad(maze[index], sides)
             goals = goal[index] + np.array([margin, margin, 0])
             costs = None if cost is None else np.pad(cost[index], sides, constant_values=1)
-            output = self.policy(walled, goals, layers=layers, cost=costs)
+            output = self._policy(walled, goals, layers, costs)
             rows, columns = (slice(margin, side - margin) for side in walled.shape[1:])
-            parts.append(_of_maps(output, rows, columns, len(index)))
+            parts.append(of_maps(output, rows, columns, len(index)))
             indices.append(index)
         order = np.argsort(np.concatenate(indices))
         return jax.tree.map(lambda *x: np.concatenate(x)[order], *parts)
 
-
-def _of_maps(output: PlannerOutput, rows: slice, columns: slice, count: int) -> PlannerOutput:
-    """What is said of some cells of the first maps, as numpy arrays."""
-
-    def part(x: Any) -> np.ndarray:
-        x = np.asarray(x)[:count]
-        return x[:, rows, columns] if x.ndim > 1 else x
-
-    return jax.tree.map(part, output)
+    def _policy(
+        self,
+        maze: np.ndarray,
+        goal: np.ndarray,
+        layers: int | str | None,
+        cost: np.ndarray | None,
+    ) -> PlannerOutput:
+        """What the model says of maps of one size, as they are."""
+        count, height, width = maze.shape
+        check_room(self.model, (*maze.shape, self.mechanism.num_orientations))
+        arrays = stored(maze, goal, cost)
+        output = apply_stored(self.model, self.params, *arrays, self._layers(layers))
+        if output.depth is None and (own := getattr(self.model, "num_layers", None)):
+            output = dataclasses.replace(output, depth=np.full(count, own))
+        return of_maps(output, slice(height), slice(width), count)
 
 
 def _other_cells(goals: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -375,97 +351,6 @@ def _other_cells(goals: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     cells = {tuple(x) for x in goals.reshape(-1, 3)[:, :2].tolist()}
     others = sorted(cells - {tuple(x) for x in wanted[:, :2].tolist()})
     return np.array([(*cell, -1) for cell in others], np.int32).reshape(-1, 3)
-
-
-def save_planner(folder: str | pathlib.Path, planner: Planner) -> None:
-    """Writes a planner to a folder; each of its files appears when it is complete."""
-    content = {
-        "mechanism": planner.mechanism.to_json(),
-        "model": planner.settings,
-        "card": planner.card,
-    }
-    for name in _TRAINED_FOR:
-        if getattr(planner, name):
-            content[name] = True
-    save_folder(folder, "planner", planner.params, content)
-
-
-def load_planner(
-    path: str | pathlib.Path | None = None,
-    *,
-    size: int | Sequence[int] | None = None,
-    mechanism: str | None = None,
-) -> Planner:
-    """Loads a planner of yours, or one that comes with the package.
-
-    Args:
-      path: a folder with a `planner.json`, the folder of a training run, or the name of a planner
-        that comes with the package; `shipped_planners()` lists those.
-      size: without a path, the side of your maps or their (height, width).
-      mechanism: without a path, how the agent moves: "diffdrive", which is the default, "news" or
-        "moore". The planner is the one that comes with the package for it, and for maps of that
-        size if there is none for all of them, see `shipped_planner_for`; its name says which.
-
-    Returns:
-      The planner.
-    """
-    if path is None:
-        path = shipped_planner_for(size, mechanism or "diffdrive")
-    elif size is not None or mechanism is not None:
-        what, value = ("size", size) if mechanism is None else ("mechanism", mechanism)
-        raise ValueError(f"both a path, {path}, and a {what}, {value}: a {what} chooses the path")
-    folder = planner_folder(path)
-    name = folder.name if folder.parent == SHIPPED else str(path)
-
-    def expect(content: dict[str, Any]) -> Any:
-        for entry in ("model", "card"):
-            if not isinstance(content.get(entry, {}), dict):
-                raise ValueError(f"its {entry} is {content[entry]!r}, expected a JSON object")
-        model = make_model(**content["model"])
-        return _expected(model, Mechanism.from_json(content["mechanism"]))
-
-    def make(content: dict[str, Any], params: Any) -> Planner:
-        return Planner(
-            content["model"],
-            params,
-            Mechanism.from_json(content["mechanism"]),
-            content.get("card"),
-            name=name,
-            **{entry: bool(content.get(entry)) for entry in _TRAINED_FOR},
-        )
-
-    return load_folder(folder, "planner", expect, make)
-
-
-def shipped_planners() -> list[str]:
-    """The names of the planners that come with the package."""
-    return sorted(x.parent.name for x in SHIPPED.glob("*/planner.json"))
-
-
-def shipped_planner_for(
-    size: int | Sequence[int] | None = None, mechanism: str = "diffdrive"
-) -> str:
-    """The name of the planner that comes with the package for a mechanism and maps of a size.
-
-    It is the one for all maps, which is called like the mechanism. Where there is none, it is the
-    one for the smallest maps that are as large as the size, or for the largest.
-
-    Args:
-      size: the side of the maps, or (height, width); None: the largest.
-      mechanism: how the agent moves.
-    """
-    get_mechanism(mechanism)
-    names = [name for name in shipped_planners() if name.partition("-")[0] == mechanism]
-    if mechanism in names:
-        return mechanism
-    if not names:
-        raise ValueError(
-            f"no planner for {mechanism} comes with the package, which has: "
-            f"{', '.join(shipped_planners())}; train one, see docs/train.md"
-        )
-    by_side = {int(name.rpartition("-")[2]): name for name in names}
-    needed = max(by_side) if size is None else size if isinstance(size, int) else max(size)
-    return by_side[min((side for side in by_side if side >= needed), default=max(by_side))]
 
 
 def _largest_measured(card: Mapping[str, Any]) -> int | None:
@@ -478,64 +363,6 @@ def _largest_measured(card: Mapping[str, Any]) -> int | None:
         return None
 
 
-def planner_folder(path: str | pathlib.Path) -> pathlib.Path:
-    """The folder with the `planner.json` that `load_planner(path)` reads."""
-    for folder in (pathlib.Path(path), pathlib.Path(path) / "planner", SHIPPED / str(path)):
-        if (folder / "planner.json").is_file():
-            return folder
-    raise ValueError(
-        f"{path}: no planner there (a folder with planner.json, or one of a training run), and "
-        f"none of that name comes with the package, which has: {', '.join(shipped_planners())}"
-    )
-
-
-def _stored_shape(count: int, height: int, width: int) -> tuple[int, int, int]:
-    """The shape that maps are planned in: one of a few, so that new sizes need no compilation.
-
-    Maps become squares, of 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, ... cells a side; long
-    ones have their sides rounded up to powers of two, as the number of maps is up to 64.
-    """
-    count = _power_of_two(count) if count < 64 else -(-count // 64) * 64
-    larger = max(height, width)
-    if 2 * min(height, width) < larger:
-        return count, _power_of_two(height), _power_of_two(width)
-    step = max(4, _power_of_two(larger) // 8)
-    side = max(8, -(-larger // step) * step)
-    return count, side, side
-
-
-def _power_of_two(number: int) -> int:
-    """The least that is no less."""
-    return 1 << (number - 1).bit_length()
-
-
-@functools.partial(jax.jit, static_argnames=("model", "layers"))
-def _apply(
-    model: Any,
-    params: Any,
-    maze: jax.Array,
-    goal: jax.Array,
-    size: jax.Array | None,
-    cost: jax.Array | None,
-    layers: int | str | None,
-) -> PlannerOutput:
-    """Plans; planners of equal models share what is compiled: the parameters are an argument."""
-    return apply_model(model, params, maze, goal, size, cost, layers=layers)
-
-
-def _check_memory(model: Any, states: tuple[int, ...]) -> None:
-    """Raises for maps with states `[n, H, W, O]` that a model has no room for."""
-    settings = settings_of(model)
-    # Measured on large maps: at least as many arrays of the states' size are there at once.
-    channels = settings.get("latent_actions") or settings.get("hidden", settings["num_actions"])
-    width = settings["kernel_size"] ** 2 + channels
-    if isinstance(model, DynamicKernels):  # which has as many weights for every state
-        width = settings["kernel_size"] ** 2 * settings["num_orientations"] * channels
-    copies = 2 * width + settings.get("block_depth", 1)
-    height, length = states[1:3]
-    check_memory(4 * copies * math.prod(states), f"planning on a map of {height}×{length}")
-
-
 def check_mechanism(settings: Mapping[str, Any], mechanism: Mechanism) -> None:
     """Raises if a model is not one for agents that move so."""
     for name in ("num_orientations", "num_actions"):
@@ -546,7 +373,7 @@ def check_mechanism(settings: Mapping[str, Any], mechanism: Mechanism) -> None:
             )
 
 
-def _expected(model: Any, mechanism: Mechanism) -> Any:
+def expected_params(model: Any, mechanism: Mechanism) -> Any:
     """Shapes and types of the parameters of a model."""
     check_mechanism(settings_of(model), mechanism)
     return jax.eval_shape(lambda: init_params(model, jax.random.key(0)))

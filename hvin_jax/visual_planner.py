@@ -28,7 +28,8 @@ from hvin_jax.models.perception import (
     part_params,
 )
 from hvin_jax.plan import Plan
-from hvin_jax.planner import SHIPPED, Planner, load_planner
+from hvin_jax.planner import Planner
+from hvin_jax.planner_files import SHIPPED, load_planner
 from hvin_jax.tasks.doom.camera import VIEW_SHAPE
 
 # The perception that comes with the package; its planner is the one for all maps.
@@ -131,7 +132,9 @@ class VisualPlanner:
         states = (*free.shape, self.planner.mechanism.num_orientations)
         if np.shape(goal) != (3,) or not all(0 <= x < n for x, n in zip(goal, states, strict=True)):
             raise ValueError(f"the goal {goal} is no (row, column, orientation) below {states}.")
-        output = self.planner.policy(free[None] > 0.5, np.array([goal]))
+        seen = free > 0.5
+        seen[goal[0], goal[1]] = True  # whatever it looks like, one can be there
+        output = self.planner.policy(seen[None], np.array([goal]))
         return Decision(free, np.asarray(output.logits[0]).argmax(-1).astype(np.uint8))
 
     def plan(

@@ -1,6 +1,9 @@
 """The command `hvin`, in this process: what it does, says and returns."""
 
 import io
+import os
+import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -115,9 +118,10 @@ def test_plan_outside_of_what_was_measured(hvin, tmp_path):
         (["map.txt", "--planner=diffdrive-15", "--mechanism=news"], "is for diffdrive, not for"),
         (["map.txt", "--cell=0"], "--cell: 0 is not a whole number of 1 or more"),
         (["bare.txt"], "the map has no S: say where the start is by --start=ROW,COLUMN"),
-        (["map.txt", "--out=x.docx"], "can't draw to 'docx'"),
+        (["map.txt", "--out=x.docx"], "--out=x.docx does not end in .png or .svg"),
         (["map.txt", "--out=gone/x.png"], "can't use gone/"),
         (["map.txt", "--strat=1,1"], "there is no option --strat; did you mean --start?"),
+        (["map.txt", "--pl=news"], "there is no option --pl; did you mean --planner?"),
         (["map.txt", "surplus"], "unexpected argument 'surplus': options begin with --"),
     ],
 )
@@ -130,6 +134,28 @@ def test_mistakes_of_plan(hvin, arguments, message):
 
 
 SMALL = ("--size=9", "--train=11", "--valid=5", "--test=4", "--workers=1")
+
+
+def test_a_drawing_that_is_no_text(hvin, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("\udcff##"))
+    code, _, err = hvin("plan", "-")
+    assert (code, err) == (
+        2,
+        "hvin plan: the standard input is not a text in UTF-8, as a drawing is\n",
+    )
+
+
+@pytest.mark.processes
+def test_a_reader_that_has_seen_enough(tmp_path):
+    (tmp_path / "map.txt").write_text(DRAWING)
+    words = [sys.executable, "-m", "hvin_jax", "plan", "map.txt", "--out="]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 128 + signal.SIGPIPE
 
 
 def test_mazes_of_other_shapes_with_a_preview(hvin, tmp_path):
@@ -247,3 +273,4 @@ def test_help_and_version(hvin):
     what = "hvin plan, mazes, label or play"
     assert hvin()[::2] == (2, f"hvin: say what to do: {what}, see hvin --help\n")
     assert hvin("dance")[0] == 2
+    assert "no option --verison; did you mean --version?" in hvin("--verison")[2]

@@ -11,7 +11,8 @@ from launching import TINY, run
 import hvin_jax
 from hvin_jax.cli import main
 from hvin_jax.models import HighwayVIN, init_params, settings_of
-from hvin_jax.planner import Planner, save_planner
+from hvin_jax.planner import Planner
+from hvin_jax.planner_files import save_planner
 from hvin_jax.tasks import load_mazes, tabular_mdp
 from hvin_jax.tasks.mechanisms import get_mechanism
 

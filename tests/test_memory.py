@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hvin_jax import load_planner
+from hvin_jax._applied import check_room
 from hvin_jax._memory import check_memory, memory_of_machine
 from hvin_jax.models import make_model
-from hvin_jax.planner import _check_memory
 from hvin_jax.tasks.datasets import check_request
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.mechanisms import get_mechanism
@@ -42,13 +42,14 @@ def test_planning(monkeypatch):
     monkeypatch.setattr("hvin_jax._memory.memory_of_machine", lambda: 16e9)
     shipped = load_planner("diffdrive-25")
     deep = make_model(**{**shipped.settings, "num_blocks": 1, "block_depth": 5_000})
-    _check_memory(deep, (4, 101, 101, 4))
-    _check_memory(shipped.model, (4, 512, 512, 4))
+    check_room(deep, (4, 101, 101, 4))
+    check_room(shipped.model, (4, 512, 512, 4))
     with pytest.raises(
         ValueError, match=r"planning on a map of 512×512 would take 86 GB of memory"
     ):
-        _check_memory(deep, (4, 512, 512, 4))
-    with pytest.raises(ValueError, match=r"planning on a map of 5000×5000 would take"):
+        check_room(deep, (4, 512, 512, 4))
+    # With a wall around.
+    with pytest.raises(ValueError, match=r"planning on a map of 5002×5002 would take"):
         shipped.policy(np.broadcast_to(np.float32(1), (1, 5000, 5000)), [(1, 1, 0)])
 
 

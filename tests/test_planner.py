@@ -12,10 +12,9 @@ import pytest
 from flips import with_one_bit_flipped
 
 import hvin_jax
-from hvin_jax import Planner, load_planner, save_planner
-from hvin_jax import planner as planner_module
+from hvin_jax import Planner, _applied, load_planner, planner_files, save_planner
 from hvin_jax.models import init_params, make_model
-from hvin_jax.planner import SHIPPED, shipped_planners
+from hvin_jax.planner_files import SHIPPED, shipped_planners
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
 from hvin_jax.tasks.maze_data import UNREACHABLE
@@ -140,6 +139,8 @@ OPEN, DIAGONAL = np.ones((5, 5)), np.eye(5)
         ((2 * OPEN, (1, 1), (1, 2)), "the map has values other than 0"),
         ((np.ones(5), (1, 1), (1, 2)), "expected .H, W. or a batch"),
         ((np.ones((0, 5)), (1, 1), (1, 2)), "expected .H, W. or a batch"),
+        ((OPEN.astype(object), (1, 1), (1, 2)), "the map is an array of object, expected"),
+        ((np.ones((2, 5, 5)), jnp.array([1, 1]), jnp.array([3, 3])), "needs a goal for each"),
         (("###", (1, 1), (1, 2)), "the map is a str, expected an array .*from_text"),
         ((None, (1, 1), (1, 2)), "the map is a NoneType"),
         (([OPEN, np.ones((5, 6))], 2 * [(1, 1)], 2 * [(1, 2)]), "differ in size"),
@@ -165,7 +166,46 @@ def test_states_as_people_write_them(planner):
     assert (plan.start, plan.goal) == ((1, 1, 2), (3, 3, 0))
     assert plan == planner.plan(OPEN.tolist(), (3.0, 3, 0), np.array([1, 1, 2]))
     assert plan == planner.plan(OPEN, jnp.array([3, 3, 0]), [jnp.int32(1), np.int8(1), "W"])
+    assert plan == planner.plan(jnp.asarray(OPEN, jnp.bfloat16), (3, 3, 0), (1, 1, 2))
+    several = [(1, 3), (3, 1)]
+    plan = planner.plan(OPEN, several, (1, 1))
+    assert plan == planner.plan(OPEN, (goal for goal in several), (1, 1))
+    assert plan == planner.plan(OPEN, several, (1, 1), layers=jnp.int32(planner.model.num_layers))
     assert planner.plan(np.ones((0, 5, 5)), [], []) == []
+
+
+def test_policies_are_those_of_plans():
+    """Of the same maps, with the same wall around those that end in free cells."""
+    planner = load_planner("diffdrive-15")
+    maps = np.random.default_rng(0).random((6, 9, 9)) > 0.2
+    maps[:, 1, 1] = maps[:, 7, 7] = True
+    goals = np.array(len(maps) * [(7, 7, 2)])
+    policies = np.asarray(planner.policy(maps, goals).logits).argmax(-1)
+    plans = planner.plan(maps, [tuple(goal) for goal in goals.tolist()], len(maps) * [(1, 1)])
+    np.testing.assert_array_equal(policies, [plan.policy for plan in plans])
+
+
+@pytest.mark.parametrize(
+    ("maps", "goals", "message"),
+    [
+        (OPEN, [(1, 1, 0)], r"the maps have shape \(5, 5\), expected a batch"),
+        (OPEN[None][:0], np.zeros((0, 3)), r"the maps have shape \(0, 5, 5\), expected a batch"),
+        (255 * OPEN[None], [(1, 1, 0)], "values other than 0"),
+        (np.full((1, 5, 5), np.nan), [(1, 1, 0)], "values other than 0"),
+        (OPEN[None], (1, 1, 0), r"the goals have shape \(3,\), expected \(1, 3\) for 1 maps"),
+        (OPEN[None], [(1, 1)], r"the goals have shape \(1, 2\)"),
+        (OPEN[None].repeat(3, 0), 2 * [(1, 1, 0)], r"shape \(2, 3\), expected \(3, 3\)"),
+        (OPEN[None], [(1, 1.5, 0)], "expected whole numbers"),
+        (OPEN[None], [(1, np.nan, 0)], "expected whole numbers"),
+        (OPEN[None], "goal", "expected whole numbers"),
+        (OPEN[None], [(10, 1, 0)], r"the goal \(10, 1, 0\) of map 0 is outside of the 5×5 map"),
+        (OPEN[None], [[(1, 1, 0), (1, 1, 4)]], r"\(1, 1, 4\) of map 0 has no orientation of diff"),
+        (DIAGONAL[None], [(1, 2, 0)], r"the goal \(1, 2, 0\) of map 0 is on a wall"),
+    ],
+)
+def test_bad_policies(planner, maps, goals, message):
+    with pytest.raises(ValueError, match=message):
+        planner.policy(maps, goals)
 
 
 def test_plans_compare(planner):
@@ -207,19 +247,19 @@ def test_planners_of_equal_models_share_what_is_compiled(planner):
     other = Planner(
         planner.settings, jax.tree.map(jnp.zeros_like, planner.params), planner.mechanism
     )
-    before = planner_module._apply._cache_size()
+    before = _applied.apply_stored._cache_size()
     output = other.policy(np.ones((1, 6, 5), np.int64), np.array([(1, 1, 0)], np.uint8))
-    assert planner_module._apply._cache_size() == before
+    assert _applied.apply_stored._cache_size() == before
     assert not np.asarray(output.logits).any()
 
 
 def test_new_sizes_are_not_compiled_for(planner):
     """Maps of many sizes are planned on in a few shapes."""
-    before = planner_module._apply._cache_size()
+    before = _applied.apply_stored._cache_size()
     for height, width in itertools.product(range(9, 13), range(9, 13)):
         output = planner.policy(np.ones((1, height, width)), [(1, 1, 0)])
         assert output.logits.shape[1:3] == (height, width)
-    assert planner_module._apply._cache_size() - before <= 2
+    assert _applied.apply_stored._cache_size() - before <= 2
 
 
 def _serpentine(size):
@@ -289,7 +329,7 @@ def of_one_size(tmp_path, monkeypatch):
     """As if only planners for maps of some size came with the package."""
     for name in ("diffdrive-15", "diffdrive-25"):
         (tmp_path / name).symlink_to(SHIPPED / name)
-    monkeypatch.setattr(planner_module, "SHIPPED", tmp_path)
+    monkeypatch.setattr(planner_files, "SHIPPED", tmp_path)
 
 
 @pytest.mark.usefixtures("of_one_size")
@@ -330,6 +370,13 @@ def with_generalist(tmp_path, of_one_size):
 def test_which_planner_for_a_mechanism():
     assert hvin_jax.shipped_planners() == ["diffdrive-15", "diffdrive-25", "news"]
     assert load_planner(mechanism="news").name == "news"
+    assert load_planner(mechanism=hvin_jax.tasks.get_mechanism("news")).name == "news"
+    own = dataclasses.replace(hvin_jax.tasks.get_mechanism("news"), walls="trap")
+    with pytest.raises(ValueError, match="news is a mechanism of your own, and none"):
+        load_planner(mechanism=own)
+    for size in ("15", (15, 15, 3), 0, 9.5):
+        with pytest.raises(ValueError, match="expected the side of maps"):
+            load_planner(size=size)
     assert load_planner(mechanism="news", size=99).name == "news"
     # Where there is none for all maps, it goes by size.
     assert load_planner(mechanism="diffdrive").name == load_planner().name == "diffdrive-25"

@@ -118,7 +118,8 @@ def test_no_path():
     ("maze", "frames", "message"),
     [
         (np.ones((2, 5, 5)), 4, r"thinks about one map at a time, got a batch \(2, 5, 5\)"),
-        (np.ones((5, 5)), 0, "frames is 0, expected 1 or more"),
+        (np.ones((5, 5)), 0, "frames is 0, expected a whole number of 1 or more"),
+        (np.ones((5, 5)), 1.5, "frames is 1.5, expected a whole number"),
     ],
 )
 def test_what_can_not_be_thought_about(maze, frames, message):

@@ -31,7 +31,7 @@ PRELOADED = (
     "orbax.checkpoint",
     "tensorboardX",
     "tqdm",
-    "hvin_jax.planner",
+    "hvin_jax.planner_files",
     "hvin_jax.tasks.datasets",
 )
 

@@ -198,6 +198,7 @@ class Command:
         params: Params,
         split: training.Split,
         collate: Collate = devices.split,
+        layers: str = "own",
     ) -> None:
         """Tests a trained model, prints its scores and writes them to --workdir or beside it."""
         path, name = self.data
@@ -213,13 +214,15 @@ class Command:
                 progress=progress,
             )
         scores = test_scores(evaluation, split.data)
-        say(scores_table(scores))
         folder = pathlib.Path(_WORKDIR.value or self.checkpoint)
-        out = folder / f"eval-{pathlib.Path(path).stem}-{name}.json"
-        if _WORKDIR.value or folder.is_dir():
+        depth = "" if layers == "own" else f"-{layers}_layers"
+        out = folder / f"eval-{pathlib.Path(path).stem}-{name}{depth}.json"
+        kept = bool(_WORKDIR.value) or folder.is_dir()
+        if kept:  # before anything is printed, to whoever may have stopped to read
             folder.mkdir(parents=True, exist_ok=True)
-            write_json(out, {"data": f"{path}:{name}", **scores})
-            say(f"\n{out}")
+            tested = {"data": f"{pathlib.Path(path).name}:{name}", "layers": layers}
+            write_json(out, {**tested, **scores})
+        say(scores_table(scores) + (f"\n\n{out}" if kept else ""))
 
 
 def _join(name: str) -> None:

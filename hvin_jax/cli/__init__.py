@@ -3,6 +3,8 @@
 Each mistake of a user ends it with one sentence and exit code 2.
 """
 
+import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -41,11 +43,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments, unknown = parser.parse_known_args(argv)
     chosen: Parser | None = getattr(arguments, "parser", None)
     if chosen is None:
+        if unknown:
+            parser.error(_unknown(unknown[0], parser))
         parser.error("say what to do: hvin plan, mazes, label or play, see hvin --help")
     if unknown:
         chosen.error(_unknown(unknown[0], chosen))
     try:
-        sys.exit(arguments.run(arguments))
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+        sys.exit(code)
+    except BrokenPipeError:  # whoever read what was printed has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         chosen.error(f"can't use{where}: {error.strerror or error}")

@@ -27,7 +27,8 @@ class Parser(argparse.ArgumentParser):
 
 def near_name(name: str, known: Sequence[str]) -> str:
     """A question after an unknown name, if a known one is like it; else nothing."""
-    near = difflib.get_close_matches(name, known, 1)
+    near = [x for x in known if len(name) > 2 and x.startswith(name)]
+    near = near or difflib.get_close_matches(name, known, 1)
     return f"; did you mean {near[0]}?" if near else ""
 
 

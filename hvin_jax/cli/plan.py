@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import pathlib
 import re
 import sys
 import warnings
@@ -11,7 +12,8 @@ from hvin_jax._extras import MissingExtraError
 from hvin_jax._files import check_writable
 from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.plan import Plan
-from hvin_jax.planner import Planner, UnmeasuredWarning, load_planner, shipped_planners
+from hvin_jax.planner import Planner, UnmeasuredWarning
+from hvin_jax.planner_files import load_planner, shipped_planners
 from hvin_jax.tasks.mechanisms import MECHANISMS
 from hvin_jax.tasks.own_maps import (
     MOST_CELLS,
@@ -22,6 +24,8 @@ from hvin_jax.tasks.own_maps import (
     to_text,
 )
 
+# What a plan can be drawn to.
+_PICTURES = (".png", ".svg", ".pdf", ".jpg")
 _ABOUT = """\
 Plans a path on a map of your own with a trained planner, draws it and says how it compares with a
 shortest one.
@@ -92,6 +96,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.cost:
         own_map = dataclasses.replace(own_map, cost=read_array(arguments.cost))
     if arguments.out:
+        if pathlib.Path(arguments.out).suffix.lower() not in _PICTURES:
+            raise ValueError(f"--out={arguments.out} does not end in {' or '.join(_PICTURES)}")
         check_writable(arguments.out)
     planner = _planner(arguments, own_map)
     if caution := planner.caution(own_map.maze.shape):
@@ -137,7 +143,10 @@ def _read(arguments: argparse.Namespace) -> OwnMap:
     if len(given) != 1:
         raise ValueError("say which MAP to plan on, one at a time, see hvin plan --help")
     if given[0] == "-":
-        return from_text(sys.stdin.read(MOST_CELLS + 1))
+        text = sys.stdin.read(MOST_CELLS + 1)
+        if any("\ud800" <= character <= "\udfff" for character in text):  # as undecoded bytes are
+            raise ValueError("the standard input is not a text in UTF-8, as a drawing is")
+        return from_text(text)
     return read_map(given[0], cell=arguments.cell)
 
 

@@ -6,7 +6,7 @@ import webbrowser
 from typing import Any
 
 from hvin_jax.cli._parser import Parser, at_least
-from hvin_jax.planner import shipped_planners
+from hvin_jax.planner_files import shipped_planners
 
 _ABOUT = """\
 Opens a page in the browser, served on this machine alone: draw a map, drag start and goal, and

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from jax import lax
 from jax.tree_util import Partial
@@ -244,6 +245,25 @@ class HighwayDTVIN(HighwayBlocks, DynamicKernels):
         if self.learned_policy or self.learned_gate:
             raise ValueError("learned_policy and learned_gate need shared kernels: highway_vin.")
         return super()._parts(mdp, call)
+
+
+def learned_temperatures(model: Any, params: Any) -> dict[str, list[float]]:
+    """The temperatures of each block, for whoever watches a model learn.
+
+    Args:
+      model: a planner.
+      params: its parameters.
+
+    Returns:
+      "alpha" (α) and, of models with several chains, "alpha_tilde" (α̃), `N_B` numbers each; nothing
+      of models that learn none.
+    """
+    own = params["params"] if isinstance(model, _InBlocks) else {}
+    names = ["alpha", "alpha_tilde"] if getattr(model, "num_policies", 1) > 1 else ["alpha"]
+    learned = {name: np.asarray(own[name]) for name in names if name in own}
+    if getattr(model, "positive_temperatures", False):
+        learned = {name: np.logaddexp(x, 0) for name, x in learned.items()}
+    return {name: [round(float(y), 4) for y in x] for name, x in learned.items()}
 
 
 def learned_policy(

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from jax import lax
 from jax.tree_util import Partial
@@ -22,6 +23,8 @@ _CHECK_EVERY = 10
 # most once, so no shortest path has more than two actions a cell; and news of the goal took up to
 # four layers for an action in the longest corridors that a DT-VIN could still follow.
 _MOST_PER_CELL = 8
+# Layers are counted by int32.
+_MOST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,16 +209,16 @@ class LatentPlanner(nn.Module):
                 limit=most // per_block,
             )
         else:
-            if isinstance(layers, str) or layers < 1 or layers % per_block:
-                number = "1 or more"
+            is_whole = isinstance(layers, int | np.integer) and not isinstance(layers, bool)
+            number = int(layers) if is_whole else 0
+            if not 1 <= number <= _MOST or number % per_block:
+                whole = f"a whole one from 1 to {_MOST:,}"
                 if per_block > 1:
-                    number = (
-                        f"a multiple of {per_block}, the layers of a block, from {per_block} on"
-                    )
+                    whole += f", a multiple of {per_block}, the layers of a block"
                 raise ValueError(
-                    f'layers is {layers!r}, expected "auto", "own" or a number: {number}.'
+                    f'layers is {layers!r}, expected "auto", "own" or a number: {whole}.'
                 )
-            count = layers // per_block
+            count = number // per_block
             value = lax.fori_loop(0, count, lambda i, value: advance(value, i), value)
             blocks = jnp.full(len(value), count)
         seen, logits = look(value)

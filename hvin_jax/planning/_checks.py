@@ -109,6 +109,13 @@ def check_finite(name: str, value: object) -> None:
         raise ValueError(f"{name} must be finite, got {array}.")
 
 
+def check_not_nan(name: str, value: object) -> None:
+    """Raises if `value` is concrete and has a NaN."""
+    array = concrete(name, value)
+    if array is not None and np.isnan(array).any():
+        raise ValueError(f"{name} must be a number, got {array}.")
+
+
 def check_distribution(name: str, probabilities: object) -> None:
     """Raises if `probabilities` are concrete and do not form distributions over the last axis."""
     array = concrete(name, probabilities)
@@ -116,9 +123,11 @@ def check_distribution(name: str, probabilities: object) -> None:
         return
     if np.any(array < 0):
         raise ValueError(f"{name} must not be negative, got a minimum of {array.min()}.")
-    sums = array.sum(-1)
+    sums = array.astype(np.float64).sum(-1)
     worst = sums.flat[np.argmax(np.abs(sums - 1))]
-    if not np.abs(worst - 1) < 1e-4:
+    # Of narrow types, not even what was rounded well sums to one.
+    narrow = array.dtype.itemsize < 4
+    if not np.abs(worst - 1) < (1e-4 + jnp.finfo(array.dtype).eps if narrow else 1e-4):
         raise ValueError(f"{name} must sum to one over the last axis, got a sum of {worst}.")
 
 

@@ -33,7 +33,7 @@ def smax(
     α → ∞ is the hard maximum, α = 0 the mean, α → -∞ the minimum.
 
     Args:
-      values: `[D, ...]`.
+      values: `[D, ...]`, finite.
       alpha: the temperature α, a scalar.
       floor: `[...]`; if given, `max{values, floor}` stands in for `values`.
 
@@ -44,7 +44,15 @@ def smax(
     checks.check_floating("values", values.dtype)
     if values.ndim == 0:
         raise ValueError("values must have an axis to take the maximum over, got a number.")
-    return _smax(values, checks.as_array("alpha", alpha, values.dtype), floor)
+    alpha = checks.as_array("alpha", alpha, values.dtype)
+    checks.check_not_nan("alpha", alpha)
+    return _smax(values, without_infinities(alpha), floor)
+
+
+def without_infinities(alpha: jax.Array) -> jax.Array:
+    """Temperatures with large ones for infinite ones, whose product with zero would be NaN."""
+    most = jnp.asarray(jnp.finfo(alpha.dtype).max ** 0.5, alpha.dtype)
+    return jnp.where(jnp.isinf(alpha), jnp.sign(alpha) * most, alpha)
 
 
 @jax.custom_jvp
@@ -124,7 +132,7 @@ def aggregate(
 
     Args:
       values: `[D, ...]`, the values along a chain (or of several chains).
-      alpha: the temperature of the default gate, A = softmax(α V').
+      alpha: the temperature of the default gate, A = softmax(α V'), not infinite.
       floor: `[...]`, the value below which the filter gate drops what exploration made worse;
         None for no filter gate.
       gate: a learnable gate that makes the weights A instead; None for the default.
@@ -134,7 +142,7 @@ def aggregate(
       `[...]`.
     """
     if gate is None:
-        return smax(values, alpha, floor=floor)
+        return _smax(values, checks.as_array("alpha", alpha, values.dtype), floor)
     if floor is not None:
         values = jnp.maximum(values, floor[None])
     weights = gate(values, block=block)

@@ -6,15 +6,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.tree_util import Partial
 
 from hvin_jax.planning import _checks as checks
 from hvin_jax.planning._chain import Exploration, chain
 from hvin_jax.planning._mdp_checks import check_mdp, sharing_actions
-from hvin_jax.planning.gates import Gate, aggregate
+from hvin_jax.planning.gates import Gate, aggregate, without_infinities
 from hvin_jax.planning.mdp import MDP
 from hvin_jax.planning.policies import Policy, explore
+from hvin_jax.planning.tabular import TabularMDP
 from hvin_jax.planning.value_iteration import PlanOutput, start_value
 
 
@@ -104,6 +106,8 @@ def highway_vi(
     traced_epsilon = jnp.asarray(epsilon)
     checks.check_rank("epsilon", traced_epsilon, 0, "[]")
     start = start_value(mdp, v0)
+    if static_epsilon != 0 and block_depth > 1:
+        _check_rewards(mdp)
     return _highway_vi(
         key,
         mdp,
@@ -258,12 +262,23 @@ def _per_block(
     name: str, temperature: float | jax.Array, num_blocks: int, dtype: jnp.dtype
 ) -> jax.Array:
     temperature = checks.as_array(name, temperature, dtype)
+    checks.check_not_nan(name, temperature)
     if temperature.shape not in ((), (num_blocks,)):
         raise ValueError(
             f"{name} must be a scalar or have shape [num_blocks] = ({num_blocks},), "
             f"got {temperature.shape}."
         )
-    return jnp.broadcast_to(temperature, (num_blocks,))
+    return jnp.broadcast_to(without_infinities(temperature), (num_blocks,))
+
+
+def _check_rewards(mdp: MDP) -> None:
+    """Raises for infinite rewards, which layers that explore any action would meet with."""
+    rewards = checks.concrete("reward", mdp.reward) if isinstance(mdp, TabularMDP) else None
+    if rewards is not None and not np.isfinite(rewards).all():
+        raise ValueError(
+            "reward must be finite where layers explore, since they take any action; if one is "
+            "forbidden, let it cost more than any path, such as -1e6, or plan with key=None."
+        )
 
 
 def _example_index(mdp: MDP, example_index: jax.Array | None, shared: bool) -> jax.Array | None:

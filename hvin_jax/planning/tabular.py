@@ -62,6 +62,11 @@ class TabularMDP:
     @property
     def value_shape(self) -> tuple[int, ...]:
         """`(S,)`."""
+        if self.reward.ndim != 2:
+            raise ValueError(
+                f"reward has shape {self.reward.shape}, expected [S, A]: of several MDPs in one, "
+                "made by jax.vmap, plan in each by jax.vmap."
+            )
         return self.reward.shape[:-1]
 
     def q(self, value: jax.Array) -> jax.Array:

@@ -12,7 +12,8 @@ import numpy as np
 
 import hvin_jax
 from hvin_jax._thinking import best_path
-from hvin_jax.planner import Planner, UnmeasuredWarning, load_planner, shipped_planners
+from hvin_jax.planner import Planner, UnmeasuredWarning
+from hvin_jax.planner_files import load_planner, shipped_planners
 from hvin_jax.tasks._states import states_of
 from hvin_jax.tasks.generation import FAMILIES, MapLaw
 from hvin_jax.tasks.measures import farthest_start

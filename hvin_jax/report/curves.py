@@ -1,16 +1,22 @@
 """Learning curves."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 _COLOURS = {"loss": "#5b6b7d", "success_rate": "#12a37a", "optimality_rate": "#3a6fd8"}
 
+# Panels beside each other.
+_COLUMNS = 4
+
 
 def learning_curves(history: Sequence[dict[str, Any]], *, title: str = "") -> Figure:
-    """Training loss, and success and optimality rates in validation, over the steps.
+    """Training loss, rates in validation and, if there are any, temperatures, over the steps.
 
     Args:
       history: lines of `metrics.jsonl`.
@@ -19,8 +25,10 @@ def learning_curves(history: Sequence[dict[str, Any]], *, title: str = "") -> Fi
     Returns:
       The figure.
     """
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    temperatures = [line for line in history if "alpha" in line]
+    panels = 3 if temperatures else 2
+    figure = Figure(figsize=(4.5 * panels, 3.4), layout="constrained")
+    left, right, *last = figure.subplots(1, panels)
     reports = [line for line in history if line.get("loss") is not None]
     left.plot(
         [line["step"] for line in reports],
@@ -31,7 +39,9 @@ def learning_curves(history: Sequence[dict[str, Any]], *, title: str = "") -> Fi
     left.set(title="training loss", xlabel="step")
     left.set_yscale("log")
     _rates(right, [line for line in history if "success_rate" in line], "step")
-    _tidy(left, right)
+    for axes in last:
+        _temperatures(axes, temperatures)
+    _tidy(left, right, *last)
     if title:
         figure.suptitle(title)
     return figure
@@ -59,6 +69,40 @@ def reward_curves(history: Sequence[dict[str, Any]]) -> Figure:
     _rates(right, history, "update")
     _tidy(left, right)
     return figure
+
+
+def temperatures_figure(histories: Mapping[str, Sequence[dict[str, Any]]]) -> Figure:
+    """The temperatures of the blocks of several runs, a panel for each.
+
+    Args:
+      histories: title → lines of `metrics.jsonl` that have temperatures.
+
+    Returns:
+      The figure.
+    """
+    columns = min(len(histories), _COLUMNS)
+    rows = math.ceil(len(histories) / columns)
+    figure = Figure(figsize=(4.5 * columns, 3.4 * rows), layout="constrained")
+    for place, (title, validations) in enumerate(histories.items(), start=1):
+        axes = figure.add_subplot(rows, columns, place)
+        _temperatures(axes, validations)
+        axes.set_title(title)
+        _tidy(axes)
+    return figure
+
+
+def _temperatures(axes: Axes, validations: Sequence[dict[str, Any]]) -> None:
+    """The temperature α of every block over the steps, from the first block, the darkest."""
+    steps = [line["step"] for line in validations]
+    blocks = np.array([line["alpha"] for line in validations]).T
+    shades = colormaps["viridis"](np.linspace(0, 0.9, len(blocks)))
+    ends = {0: "first block", len(blocks) - 1: "last block"} if len(blocks) > 1 else {}
+    for number, (block, shade) in enumerate(zip(blocks, shades, strict=True)):
+        axes.plot(steps, block, color=shade, linewidth=1.2, label=ends.get(number))
+    axes.axhline(0, color="#888888", linewidth=0.8)
+    axes.set(title="temperature α of the blocks", xlabel="step")
+    if ends:
+        axes.legend(frameon=False)
 
 
 def _rates(axes: Axes, validations: Sequence[dict[str, Any]], count: str) -> None:

@@ -9,6 +9,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hvin_jax.report.paper_numbers import paper_rate
 from hvin_jax.report.runs import Group
 from hvin_jax.training.workdir import read_metrics
 
@@ -27,12 +28,13 @@ _WINDOW = 5
 # The scale of learning curves: rates below and above are drawn at its ends.
 _ODDS_RANGE = (0.002, 0.9995)
 _ODDS_TICKS = (0.005, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998)
+_PAPER = "the paper, by range"
 # Panels beside each other, as many as there are models.
 _COLUMNS = 4
 
 
 def spl_figure(panels: Panels, *, by_model: bool) -> Figure:
-    """Success rates over SPL, a panel for each entry.
+    """Success rates over SPL, a panel for each entry; dashed, the paper's means over its ranges.
 
     Args:
       panels: title → the cells to draw.
@@ -46,8 +48,21 @@ def spl_figure(panels: Panels, *, by_model: bool) -> Figure:
         curve = _smooth(group.curve())
         colour = _COLOURS[group.model] if by_model else shade
         axes.plot(np.arange(len(curve)), curve, label=group.label, color=colour, linewidth=1.8)
+        _paper_means(axes, group, colour)
 
     return _figure(panels, draw, "shortest path length", "lower left")
+
+
+def _paper_means(axes: Axes, group: Group, colour: Colour) -> None:
+    """The paper's success rate over each range, dashed; one line of the legend for all cells."""
+    if group.variant:
+        return
+    for low, high in group.ranges:
+        cell = (group.model, group.size, group.depth, (low, high))
+        if paper := paper_rate("success_rate", *cell):
+            _, labels = axes.get_legend_handles_labels()
+            label = None if _PAPER in labels else _PAPER
+            axes.plot([low, high], 2 * [paper.mean], "--", color=colour, label=label, alpha=0.8)
 
 
 def learning_figure(panels: Panels) -> Figure:

@@ -13,16 +13,19 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from hvin_jax._files import atomic_write, write_text
+from hvin_jax.report.curves import temperatures_figure
 from hvin_jax.report.figures import learning_figure
 from hvin_jax.report.paper_numbers import TITLES
 from hvin_jax.report.runs import Group, Run
 from hvin_jax.report.tables import (
     Table,
+    evaluations_table,
     markdown,
     provenance_table,
     rates_table,
     write_table,
 )
+from hvin_jax.training.workdir import read_metrics
 
 # What stands before and after what is made; the first names the command that makes it.
 _MADE = re.compile(r"<!-- made by \S+ -->.*?<!-- end -->", re.DOTALL)
@@ -82,6 +85,9 @@ def depths(page: Page, groups: Sequence[Group]) -> None:
             caption = f"{words} rates in %, {size}×{size}, mean ± std over seeds"
             caption += " (standard error over mazes, where it is known):"
             page.table(rates_table(groups, metric, size), caption, f"{metric}-{size}")
+        evaluations = evaluations_table(groups, size)
+        if len(evaluations) > 1:
+            page.table(evaluations, f"On other mazes, {size}×{size}, ± standard error over mazes:")
 
 
 def provenance(page: Page, groups: Sequence[Group], *, curves: bool = True) -> None:
@@ -94,6 +100,7 @@ def provenance(page: Page, groups: Sequence[Group], *, curves: bool = True) -> N
     """
     if curves:
         _learning_curves(page, groups)
+        _temperatures(page, groups)
     page.table(provenance_table(groups), "How each number was made:")
 
 
@@ -103,6 +110,17 @@ def _learning_curves(page: Page, groups: Sequence[Group]) -> None:
         title = f"{TITLES[group.model]}, {group.size}×{group.size}, validation"
         panels.setdefault(title, []).append(group)
     page.figure(learning_figure(panels), "learning curves", "learning")
+
+
+def _temperatures(page: Page, groups: Sequence[Group]) -> None:
+    """How the temperatures of highway blocks were learned, where that was noted."""
+    histories = {}
+    for group in groups:
+        lines = [line for line in read_metrics(group.runs[0].folder) if "alpha" in line]
+        if lines:
+            histories[f"α of the blocks, {group.label}, {group.size}×{group.size}"] = lines
+    if histories:
+        page.figure(temperatures_figure(histories), "temperatures", "temperatures")
 
 
 def finished_groups(folders: Mapping[pathlib.Path, str]) -> list[Group]:

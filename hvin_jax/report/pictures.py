@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hvin_jax.planner import load_planner
+from hvin_jax.planner_files import load_planner
 from hvin_jax.report.curves import learning_curves
 from hvin_jax.report.plans import plan_figure
 from hvin_jax.tasks.drawing import farthest_start, mazes_figure, save_figure

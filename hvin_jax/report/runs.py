@@ -54,11 +54,22 @@ class Run:
         for sitting in self.result["sittings"]:
             sitting["commit"]
         test = self.result["test"]
-        for row in test["ranges"]:
-            for name in ("low", "high", "count", "success_rate", "optimality_rate"):
-                row[name]
+        _check_ranges(test)
         for name in ("starts_by_spl", "successes_by_spl"):
             np.array(test[name], float)
+
+    @property
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Its tests on other mazes, where that was asked for: what `eval-*.json` holds."""
+        found = []
+        for path in sorted(self.folder.glob("eval-*.json")):
+            scores = read_json(path)
+            try:
+                _check_ranges(scores)
+                found.append({"data": str(scores["data"]), "mazes": int(scores["mazes"]), **scores})
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(f"{path} is not what --mode=eval writes: {error!r}") from error
+        return found
 
     @property
     def cell(self) -> tuple[str, int, int]:
@@ -151,6 +162,13 @@ def mean_and_std(values: Iterable[float]) -> Rate | None:
     if not values:
         return None
     return Rate(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+
+
+def _check_ranges(test: dict[str, Any]) -> None:
+    """Whether rates are there for each range."""
+    for row in test["ranges"]:
+        for name in ("low", "high", "count", "success_rate", "optimality_rate"):
+            row[name]
 
 
 def _sum_of_ragged(rows: list[list[int]]) -> np.ndarray:

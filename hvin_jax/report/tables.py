@@ -29,8 +29,8 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
     groups = [group for group in groups if group.size == size]
     ranges = sorted({spl_range for group in groups for spl_range in group.ranges})
     header = ["model", "N", "variant", "seeds"]
-    for low, high in ranges:
-        where = f"({low},{high}]" if low else f"[1,{high}]"
+    for spl_range in ranges:
+        where = _in_words(spl_range)
         header += [where, f"paper {where}"]
     table = [header]
     for group in groups:
@@ -45,6 +45,35 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
             ours, error = group.rate(metric, spl_range), group.error(metric, spl_range)
             row += [spread(ours) + ("" if error is None else f" ({error:.2f})"), spread(paper)]
         table.append(row)
+    return table
+
+
+def evaluations_table(groups: Sequence[Group], size: int) -> Table:
+    """Rates on other mazes than the test's by SPL range, ± the standard error over mazes.
+
+    Args:
+      groups: the cells; those of other maze sizes are left out.
+      size: side of the mazes.
+
+    Returns:
+      A row for each `eval-*.json` of the runs that has their ranges; the header alone of none.
+    """
+    groups = [group for group in groups if group.size == size]
+    known = {spl_range for group in groups for spl_range in group.ranges}
+    tests = []
+    for run in (run for group in groups for run in group.runs):
+        for scores in run.evaluations:
+            rows = {(row["low"], row["high"]): row for row in scores["ranges"]}
+            if known & rows.keys():
+                mazes = f"{scores['mazes']:,} of {pathlib.PurePath(scores['data']).name}"
+                tests.append((run.folder.name, mazes, scores.get("layers", "own"), rows))
+    ranges = sorted(known.intersection(*(rows for *_, rows in tests)))
+    cells = [(what, spl_range) for what in ("success", "optimality") for spl_range in ranges]
+    titles = {"success": "SR", "optimality": "OR"}
+    table = [["run", "mazes", "layers", *(f"{titles[what]} {_in_words(x)}" for what, x in cells)]]
+    for name, mazes, layers, rows in tests:
+        rates = [_with_error(rows[spl_range], what) for what, spl_range in cells]
+        table.append([f"[{name}](../{name})", mazes, str(layers), *rates])
     return table
 
 
@@ -71,6 +100,19 @@ def provenance_table(groups: Sequence[Group]) -> Table:
                 ]
             )
     return table
+
+
+def _with_error(row: Mapping[str, Any], what: str) -> str:
+    """A rate of one range in percent, ± its standard error over mazes if it is known."""
+    rate, error = row[f"{what}_rate"], row.get(f"{what}_error")
+    return spread(
+        rate if rate is None else Rate(100 * rate, error if error is None else 100 * error)
+    )
+
+
+def _in_words(spl_range: tuple[int, int]) -> str:
+    low, high = spl_range
+    return f"({low},{high}]" if low else f"[1,{high}]"
 
 
 def _width(model: Mapping[str, Any]) -> str:

@@ -17,9 +17,12 @@ def as_maps(maze: Any) -> np.ndarray:
             "the maps of a batch differ in size, or the rows of a map in length: plan on maps of "
             "different sizes one by one"
         ) from error
+    if array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
     if array.dtype.kind not in "biuf":
+        what = f"n array of {array.dtype}" if hasattr(maze, "dtype") else f" {type(maze).__name__}"
         raise ValueError(
-            f"the map is a {type(maze).__name__}, expected an array of 1 (free) and 0 (wall); "
+            f"the map is a{what}, expected an array of the numbers 1 (free) and 0 (wall); "
             "hvin_jax.tasks.from_text(drawing).maze is one"
         )
     if array.ndim not in (2, 3) or 0 in array.shape[-2:]:
@@ -67,6 +70,50 @@ def states_of(state: Any, maze: np.ndarray, *, mechanism: Mechanism, name: str) 
     if not maze[row, column]:
         raise ValueError(f"{name} {(row, column)} is on a wall")
     return np.array([(row, column, o) for o in orientation or range(len(names))])
+
+
+def as_goals(goal: Any, maps: np.ndarray, *, mechanism: Mechanism) -> np.ndarray:
+    """Goals of a batch of maps as data have them, int64 `[n, 3]` or `[n, K, 3]`, checked.
+
+    Args:
+      goal: (row, column, orientation), or several, for each map; an orientation of -1 for any.
+      maps: `[n, H, W]`, 1 = free, 0 = wall.
+      mechanism: how the agent moves.
+    """
+    try:
+        array = np.asarray(goal)
+        with np.errstate(invalid="ignore"):
+            whole = array.astype(np.int64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"the goals are {_shown(goal)}, expected whole numbers") from error
+    count, height, width = maps.shape
+    if (
+        array.ndim not in (2, 3)
+        or array.shape[0] != count
+        or array.shape[-1] != 3
+        or not all(array.shape)
+    ):
+        raise ValueError(
+            f"the goals have shape {array.shape}, expected ({count}, 3) for {count} maps: (row, "
+            f"column, orientation) for each, or ({count}, K, 3) where there are K goals"
+        )
+    if (array != whole).any():
+        raise ValueError(f"the goals are {_shown(goal)}, expected whole numbers")
+    row, column, orientation = np.moveaxis(whole.reshape(count, -1, 3), -1, 0)
+    outside = (row < 0) | (row >= height) | (column < 0) | (column >= width)
+    unknown = (orientation < -1) | (orientation >= mechanism.num_orientations)
+    each = np.arange(count)[:, None]
+    walled = maps[each, np.where(outside, 0, row), np.where(outside, 0, column)] == 0
+    for wrong, what in (
+        (outside, f"is outside of the {height}×{width} map"),
+        (unknown, f"has no orientation of {mechanism.name}: 0 to {mechanism.num_orientations - 1}"),
+        (walled, "is on a wall"),
+    ):
+        if wrong.any():
+            index, number = np.argwhere(wrong)[0]
+            state = tuple(whole.reshape(count, -1, 3)[index, number].tolist())
+            raise ValueError(f"the goal {state} of map {index} {what}")
+    return whole
 
 
 def are_several(goal: Any) -> bool:

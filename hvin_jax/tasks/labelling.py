@@ -166,7 +166,7 @@ def _stacked(
         other = each[differs.argmax()]
         raise ValueError(
             f"{each[0].name} has {_sides(maps[0])} cells, {other.name} has {_sides(other.maze)}: "
-            "maps of different size need padding to be allowed (pad)"
+            "maps of different size need padding to be allowed: pad=True, or --pad of hvin label"
         )
     largest = np.maximum(extent.max(axis=0), size or (0, 0))
     maze = np.zeros((len(maps), *largest), np.uint8)

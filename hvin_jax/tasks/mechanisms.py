@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import json
 import math
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -69,11 +70,14 @@ class Mechanism:
         who = f"mechanism {self.name!r}"
         for field in ("orientations", "actions"):
             names = getattr(self, field)
-            if isinstance(names, str) or not all(isinstance(x, str) for x in names):
+            sequence = isinstance(names, Iterable) and not isinstance(names, str)
+            if not sequence or not all(isinstance(x, str) for x in names):
                 raise ValueError(f"{who}: {field} is {names!r}, expected a sequence of names")
             object.__setattr__(self, field, tuple(names))
             if len(set(names)) < len(names):
                 raise ValueError(f"{who}: two {field} have one name: {', '.join(names)}")
+        if not self.orientations:
+            raise ValueError(f"{who} has no orientation; one that does not turn has one")
         if not 1 <= self.num_actions <= MAX_ACTIONS:
             raise ValueError(
                 f"{who} has {self.num_actions} actions, but sets of actions are stored in the bits "
@@ -89,7 +93,7 @@ class Mechanism:
                 f"{who}: moves {found}, expected {shape}: for each of {shape[0]} orientations and "
                 f"each of {shape[1]} actions, three whole numbers (rows, columns, new orientation)"
             )
-        if (farthest := np.abs(table[..., :2]).max()) > MAX_REACH:
+        if (farthest := max(map(abs, table[..., :2].ravel().tolist()))) > MAX_REACH:
             raise ValueError(
                 f"{who}: a move spans {farthest} cells, expected at most {MAX_REACH} in each "
                 "direction"

@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -80,9 +81,11 @@ def from_text(text: str) -> OwnMap:
     """A map from a drawing; empty lines around it are ignored."""
     text = text.removeprefix("\ufeff")  # a byte order mark, which some editors write
     _check_cells(len(text), "the drawing of the map")
-    lines = [line.rstrip() for line in text.strip("\r\n").splitlines()]
-    if not any(lines):
+    lines = [line.rstrip() for line in text.splitlines()]
+    drawn = [row for row, line in enumerate(lines) if line]
+    if not drawn:
         raise ValueError("the drawing of the map is empty")
+    lines = lines[drawn[0] : drawn[-1] + 1]
     marks: dict[str, list[Cell]] = {"S": [], "G": []}
     for row, line in enumerate(lines):
         if len(line) != len(lines[0]):
@@ -92,7 +95,8 @@ def from_text(text: str) -> OwnMap:
             )
         for character in sorted(set(line) - set(_CELLS), key=line.index):
             columns = [place.start() for place in re.finditer(re.escape(character), line)]
-            where = f"in line {row + 1}, column {columns[-1] + 1} of the map"
+            column = columns[-1] if character in marks else columns[0]
+            where = f"in line {row + 1}, column {column + 1} of the map"
             if character not in marks:
                 raise ValueError(
                     f"unknown character {character!r} {where}: expected # (wall), . (free), S "
@@ -171,9 +175,7 @@ def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=["PNG"]) as image:
                 size = image.size
-                coloured = (
-                    image.convert("RGBA") if math.prod(size) <= MOST_CELLS * cell**2 else None
-                )
+                coloured = _in_colours(image) if math.prod(size) <= MOST_CELLS * cell**2 else None
     except UnidentifiedImageError as error:
         raise ValueError(f"{path} is not an image in PNG format") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -187,22 +189,33 @@ def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
             f"{path} is a map of more than {MOST_CELLS:,} cells, the most that can be read"
         )
     paper = Image.new("RGBA", coloured.size, "white")
-    grey = np.asarray(Image.alpha_composite(paper, coloured).convert("L"))
-    if cell < 1 or grey.shape[0] % cell or grey.shape[1] % cell:
+    pixels = np.asarray(Image.alpha_composite(paper, coloured).convert("RGB"))
+    height, width, _ = pixels.shape
+    if cell < 1 or height % cell or width % cell:
+        raise ValueError(f"{path} has {height}×{width} pixels, not a grid of {cell}×{cell} cells")
+    white, black = (pixels >= _LIGHT).all(-1), (pixels <= _DARK).all(-1)
+    if not (white | black).all():
+        row, column = (int(i) for i in np.argwhere(~(white | black))[0])
+        red, green, blue = pixels[row, column].tolist()
+        what = f"grey ({red}/255)" if red == green == blue else f"coloured ({red}, {green}, {blue})"
         raise ValueError(
-            f"{path} has {grey.shape[0]}×{grey.shape[1]} pixels, not a grid of {cell}×{cell} cells"
-        )
-    if (between := (grey > _DARK) & (grey < _LIGHT)).any():
-        row, column = (int(i) for i in np.argwhere(between)[0])
-        raise ValueError(
-            f"{path}: the pixel in row {row}, column {column} is grey ({grey[row, column]}/255), "
+            f"{path}: the pixel in row {row}, column {column} is {what}, "
             "expected black for walls and white for free cells"
         )
-    free = (grey >= _LIGHT).astype(np.uint8)
+    free = np.asarray(white, np.uint8)
     maze = np.ascontiguousarray(free[::cell, ::cell])
     if not np.array_equal(maze.repeat(cell, axis=0).repeat(cell, axis=1), free):
         raise ValueError(f"{path}: some cells of {cell}×{cell} pixels are black and white at once")
     return OwnMap(maze)
+
+
+def _in_colours(image: Any) -> Any:
+    """An image with 8 bits for each of red, green, blue and how opaque it is."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # 16 bits of grey, which Pillow would cut off at 255
+        image = Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
+    return image.convert("RGBA")
 
 
 def to_png(own_map: OwnMap, path: str | os.PathLike[str], *, cell: int = 1) -> None:

@@ -2,19 +2,23 @@
 
 import pathlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
+from hvin_jax._saved import check_params
 from hvin_jax.models import PlannerOutput, init_params, settings_of
-from hvin_jax.planner import Planner, check_mechanism, load_planner, save_planner
+from hvin_jax.models.highway import learned_temperatures
+from hvin_jax.planner import Planner, check_mechanism
+from hvin_jax.planner_files import load_planner, save_planner
 from hvin_jax.tasks.maze_data import MazeData, MazeSplits, goal_maps
 from hvin_jax.tasks.mechanisms import Mechanism
 from hvin_jax.tasks.symmetries import Symmetries, symmetries
 from hvin_jax.training.objective import Batch
 from hvin_jax.training.step import Augment, Forward, Params
-from hvin_jax.training.task import Split, Task
+from hvin_jax.training.task import Split, Task, digest_of_params
 
 
 def maze_task(
@@ -48,7 +52,10 @@ def maze_task(
     def init(key: jax.Array) -> Params:
         return init_params(model, key, size) if weights is None else weights
 
-    jax.eval_shape(init, jax.random.key(0))  # impossible settings show here
+    own = partial(init_params, model, size=size)
+    wanted = jax.eval_shape(own, jax.random.key(0))  # impossible settings show here
+    if weights is not None:
+        check_params(weights, wanted)
 
     def save(folder: pathlib.Path, params: Params, card: Mapping[str, Any]) -> None:
         planner = Planner(settings, params, mechanism, card, **trained_for)
@@ -63,6 +70,8 @@ def maze_task(
         test=maze_split(mazes.test),
         save=save,
         augment=random_symmetry(symmetries(mechanism, size)) if use_symmetries else None,
+        noted=partial(learned_temperatures, model),
+        known_by={"symmetries": use_symmetries, "weights": digest_of_params(weights)},
     )
 
 

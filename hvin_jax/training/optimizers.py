@@ -4,6 +4,7 @@ The protocol's optimiser is RMSprop as the baseline code has it: learning rate 1
 epsilon 1e-6 outside of the root, gradients clipped to a norm of 40.
 """
 
+import difflib
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import lax
 
@@ -62,6 +64,25 @@ def make_optimizer(
         return optimizer
     clip = optax.clip_by_global_norm if plain_norm else clip_by_norm
     return optax.chain(clip(clip_norm), optimizer)
+
+
+def check_optimizer(arguments: Any) -> None:
+    """Raises unless these are arguments of `make_optimizer` by name, but for `num_steps`."""
+    if not isinstance(arguments, Mapping):
+        raise TypeError(
+            f"optimizer is {arguments!r}, expected arguments of make_optimizer by name, such as "
+            '{"name": "adam", "learning_rate": 3e-3}'
+        )
+    known = [name for name in _parameters(make_optimizer) if name != "num_steps"]
+    for name in arguments:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"optimizer has {name!r}, expected some of {', '.join(known)}{hint}")
+    for name in ("learning_rate", "clip_norm"):
+        value = arguments.get(name)
+        if not (value is None or (isinstance(value, int | float | np.number))):
+            raise TypeError(f"{name} of the optimizer is {value!r}, expected a number")
 
 
 def clip_by_norm(largest: float) -> optax.GradientTransformation:

@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from flax import linen as nn
 
 from hvin_jax._files import write_json, write_text
 from hvin_jax.training import batches, devices, hosts, workdir
@@ -89,6 +90,7 @@ def train(
       NotFiniteError: a loss or gradient is not finite, and the recipe does not skip such steps.
       Interrupted: the run was asked to stop.
     """
+    _check_arguments(task, recipe, folder)
     folder, is_first = pathlib.Path(folder), hosts.is_first()
     watcher = (watcher or Lines()) if is_first else Watcher()
     with workdir.locked(folder) if is_first else contextlib.nullcontext():
@@ -108,6 +110,8 @@ def train(
         if not isinstance(task, Task):
             task = hosts.first_before_others(task, "data")
         recipe = recipe.for_examples(task.num_examples)
+        if is_first and source is not None:
+            workdir.check_longer(recipe.num_steps, pathlib.Path(source))
         optimizer = task.adapt(recipe.make_optimizer())
         # Not before everything is known to be right: a folder serves one configuration only.
         if is_first:
@@ -130,6 +134,18 @@ def train(
         result = _finish(task, recipe, folder, config, last, watcher)
         hosts.wait_for_all("finished")
         return result
+
+
+def _check_arguments(task: Any, recipe: Any, folder: Any) -> None:
+    """Raises for what people mix up, before anything is begun."""
+    if isinstance(task, nn.Module) or not (isinstance(task, Task) or callable(task)):
+        raise TypeError(
+            f"the task is a {type(task).__name__}, expected a Task, such as maze_task(model, mazes)"
+        )
+    if not isinstance(recipe, Recipe):
+        raise TypeError(f"the recipe is a {type(recipe).__name__}, expected a Recipe")
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"the folder is {folder!r}, expected a path")
 
 
 @contextlib.contextmanager
@@ -278,7 +294,12 @@ def _fit(
                 # Of equally good ones the later: it has learned for longer.
                 if is_best := score >= float(best.score):
                     best = _best(state.params, score, step)
-                log.write(step, **evaluation.rates, constant_action=evaluation.constant_action)
+                log.write(
+                    step,
+                    **evaluation.rates,
+                    constant_action=evaluation.constant_action,
+                    **task.noted(state.params),
+                )
                 watcher.on_validation(step, evaluation, is_best)
                 to_save = True
             if to_save or to_stop:
@@ -352,13 +373,15 @@ def _description(task: Task, recipe: Recipe) -> dict[str, Any]:
     return {
         "data": {
             "mechanism": task.test.data.mechanism.name,
+            **{name: len(getattr(task, name)) for name in ("valid", "test")},
             "train": task.num_examples,
-            "digest": task.fingerprint(),
+            "digest": task.fingerprints(),
         },
         "model": dict(task.model),
         "loss": how.pop("loss"),
         "optimizer": dict(how.pop("optimizer")),
         "train": how,
+        "task": {name: value for name, value in task.known_by.items() if value},
     }
 
 

@@ -11,14 +11,26 @@ import numpy as np
 import optax
 
 from hvin_jax._digest import digest_of
+from hvin_jax._saved import flat_params
 from hvin_jax.tasks.maze_data import MazeData
 from hvin_jax.tasks.measures import Scores
 from hvin_jax.training import batches, devices
 from hvin_jax.training.objective import Imitation
-from hvin_jax.training.optimizers import make_optimizer
+from hvin_jax.training.optimizers import check_optimizer, make_optimizer
 from hvin_jax.training.step import Augment, EvalStep, Forward, Params, make_eval_step
 
 SELECT = ("optimality", "success")
+# Fields of a recipe that are whole numbers.
+_WHOLE = {
+    "num_steps",
+    "num_epochs",
+    "batch_size",
+    "seed",
+    "validate_every",
+    "valid_mazes",
+    "eval_batch_size",
+    "stop_after_collapses",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +69,9 @@ class Task:
       collate: makes a batch for the devices from rows of the data.
       augment: changes training batches at random, if anything does.
       adapt: makes of an optimiser the one that trains this model.
+      noted: numbers of the parameters that the log keeps with each validation, by name.
+      known_by: what else of the task makes a run another one, by name, for JSON; what is off or
+        empty is left out.
     """
 
     model: Mapping[str, Any]
@@ -69,6 +84,8 @@ class Task:
     collate: batches.Collate = devices.split
     augment: Augment | None = None
     adapt: Callable[[optax.GradientTransformation], optax.GradientTransformation] = lambda x: x
+    noted: Callable[[Params], Mapping[str, Any]] = lambda _: {}
+    known_by: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("valid", "test"):
@@ -88,9 +105,19 @@ class Task:
         """One for validation and test, so that it is compiled once."""
         return devices.split_eval_step(make_eval_step(self.forward))
 
-    def fingerprint(self) -> str:
-        """A digest of the training data, by which the folder of a run knows them again."""
-        return digest_of(self.train)[:16]
+    def fingerprints(self) -> dict[str, str]:
+        """A digest of the data of each split, by which the folder of a run knows them again."""
+        mazes = {name: getattr(self, name) for name in ("valid", "test")}
+        arrays = {
+            name: {**split.arrays, "spl": split.data.spl, "mazes": split.data.maze}
+            for name, split in mazes.items()
+        }
+        return {name: digest_of(x)[:16] for name, x in {"train": self.train, **arrays}.items()}
+
+
+def digest_of_params(params: Params | None) -> str:
+    """By what a run knows the parameters that it began with; "" of none."""
+    return "" if params is None else digest_of(flat_params(params))[:16]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,18 +161,19 @@ class Recipe:
     save_seconds: float = 120.0
 
     def __post_init__(self) -> None:
-        for name in (
-            "num_steps",
-            "num_epochs",
-            "validate_every",
-            "valid_mazes",
-            "eval_batch_size",
-            "stop_after_collapses",
-        ):
+        for name in _WHOLE:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise TypeError(f"{name} is {value!r}, expected a whole number")
+            object.__setattr__(self, name, int(value))  # numpy's are none for JSON
+        for name in _WHOLE - {"batch_size", "seed"}:
             if not 0 <= getattr(self, name) < 2**31:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 to 2³¹ - 1")
         if self.batch_size < 1:
             raise ValueError(f"batch_size is {self.batch_size}, expected 1 or more")
+        if not isinstance(self.loss, Imitation):
+            raise TypeError(f"loss is {self.loss!r}, expected an Imitation")
+        check_optimizer(self.optimizer)
         if not (self.num_steps or self.num_epochs):
             raise ValueError("num_steps and num_epochs are both 0: there is nothing to train")
         if not 0 <= self.seed < 2**63:

@@ -11,6 +11,7 @@ import optax
 
 from hvin_jax.models import PlannerOutput, settings_of
 from hvin_jax.models._build import fields_of
+from hvin_jax.models.highway import learned_temperatures
 from hvin_jax.models.perception import (
     Perception,
     VisualModel,
@@ -18,7 +19,8 @@ from hvin_jax.models.perception import (
     make_perception,
     part_params,
 )
-from hvin_jax.planner import Planner, save_planner
+from hvin_jax.planner import Planner
+from hvin_jax.planner_files import save_planner
 from hvin_jax.tasks.doom import expand
 from hvin_jax.tasks.doom.camera import VIEW_SHAPE
 from hvin_jax.tasks.doom.view_data import ViewData
@@ -27,7 +29,7 @@ from hvin_jax.training.devices import own_devices, split
 from hvin_jax.training.maze_task import planner_arrays, training_arrays
 from hvin_jax.training.objective import Batch
 from hvin_jax.training.step import Forward, Params
-from hvin_jax.training.task import Split, Task
+from hvin_jax.training.task import Split, Task, digest_of_params
 from hvin_jax.visual_planner import load_perception, save_perception
 
 # How perception learns: from everything; from the map alone; not at all.
@@ -140,6 +142,13 @@ def view_task(
         save=save,
         collate=ViewCollator(data),
         adapt=freeze_perception if learning == "frozen" else lambda optimizer: optimizer,
+        noted=lambda params: learned_temperatures(model.planner, part_params(params, "planner")),
+        known_by={
+            "learning": learning,
+            "true_map_steps": true_map_steps,
+            "weights": digest_of_params(weights),
+            "perception_weights": digest_of_params(perception_weights),
+        },
     )
 
 

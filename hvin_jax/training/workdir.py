@@ -149,12 +149,24 @@ def check_start(config: Mapping[str, Any], source: pathlib.Path) -> None:
     other = _read(source / "config.json")
     config = json.loads(json.dumps(config))
     different = [x for x in _differences(other, config) if x.split(":")[0] not in _LENGTH]
-    if config["optimizer"]["schedule"] != "constant":
+    if config["optimizer"].get("schedule", "constant") != "constant":
         different.append("a schedule that depends on the length")
     if different:
         raise WorkdirError(f"can't start from {source}: {'; '.join(different)}")
     if not (source / "checkpoints").is_dir():
         raise WorkdirError(f"can't start from {source}: its checkpoints are gone")
+
+
+def check_longer(num_steps: int, source: pathlib.Path) -> None:
+    """Checks that a run of so many steps has not been overtaken by the one it is to go on from.
+
+    Raises:
+      WorkdirError: that one made more steps.
+    """
+    if (source / "result.json").exists() and (made := read_result(source)["steps"]) > num_steps:
+        raise WorkdirError(
+            f"can't start from {source}: it made {made} steps, this run is to make {num_steps}"
+        )
 
 
 def start_from(folder: pathlib.Path, source: pathlib.Path) -> None:

@@ -59,6 +59,12 @@ def test_logs_and_pictures(finished):
     lines = read_metrics(folder / "runs/tiny")
     assert [line["step"] for line in lines if "success_rate" in line] == [15, 30, 45, 60]
     assert [line["step"] for line in lines if "loss" in line] == [50]
+    learned = [line["alpha"] for line in lines if "success_rate" in line]
+    planner = load_planner(folder / "runs/tiny")
+    best = json.loads((folder / "runs/tiny/result.json").read_text())["best_step"]
+    np.testing.assert_allclose(
+        learned[best // 15 - 1], planner.params["params"]["alpha"], atol=1e-4
+    )
     assert list((folder / "runs/tiny/tensorboard").glob("events*"))
     for name in ("curves", "examples", "plan"):
         with Image.open(folder / f"runs/tiny/{name}.png") as image:
@@ -86,6 +92,37 @@ def test_eval_of_a_checkpoint_repeats_the_test(finished):
     (written,) = (folder / "runs/tiny").glob("eval-*.json")
     again = json.loads(written.read_text())
     assert again["successes_by_spl"] == result["test"]["successes_by_spl"]
+    assert again["data"] == f"{data.name}:test"  # no matter where it was
+
+
+def test_eval_at_another_depth(finished):
+    folder, _ = finished
+    (data,) = (folder / "data").glob("*.npz")
+    words = ("--mode=eval", "--checkpoint=runs/tiny", f"--data={data}")
+
+    def rates(layers):
+        code, _, err = run("maze", *words, f"--layers={layers}", folder=folder)
+        assert code == 0, err
+        (written,) = (folder / "runs/tiny").glob(f"eval-*-{layers}_layers.json")
+        scores = json.loads(written.read_text())
+        written.unlink()
+        assert scores["layers"] == str(layers)
+        return scores["successes_by_spl"]
+
+    planner = load_planner(folder / "runs/tiny")
+    own = json.loads((folder / "runs/tiny/result.json").read_text())["test"]["successes_by_spl"]
+    assert rates(planner.model.num_layers) == own
+    assert rates(planner.model.block_layers) != own
+    assert sum(rates("auto")) > 0
+    for wrong, said in (
+        ((*words, "--layers=7777777"), "layers is 7777777, expected"),
+        ((*words, "--layers=deep"), "layers is 'deep', expected"),
+        ((*TINY, "--layers=4"), "--layers is for --mode=eval"),
+    ):
+        code, _, err = run("maze", *wrong, folder=folder)
+        assert code == 1
+        assert said in err
+        assert "Traceback" not in err
 
 
 def test_train_without_a_test(finished):

@@ -10,11 +10,12 @@ from launching import TINY, copy_commands, run, start
 from PIL import Image
 
 from experiments.grids.studies import DEPTHS, NAMES, SCALES, matching, study_jobs
-from hvin_jax.report.figures import learning_figure
-from hvin_jax.report.page import Page
+from hvin_jax.report.curves import learning_curves, temperatures_figure
+from hvin_jax.report.figures import learning_figure, spl_figure
+from hvin_jax.report.page import Page, finished_groups
 from hvin_jax.report.paper_numbers import Rate, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
-from hvin_jax.report.tables import markdown, rates_table
+from hvin_jax.report.tables import evaluations_table, markdown, rates_table
 
 pytestmark = pytest.mark.processes
 
@@ -86,6 +87,34 @@ def test_big_tables(stored):
     assert rows["VIN", "20"]["[1,30]"] == "45.00"
 
 
+def test_other_mazes(stored):
+    """A row for each further evaluation, of the ranges that the test has."""
+    folder = stored / "results/cpu/vin-15-20-seed0"
+    row = {"low": 30, "high": 60, "count": 9, "success_rate": 0.5, "optimality_rate": None}
+    longer = {**row, "low": 100, "high": 117}
+    scores = {"data": "a/b.npz:test", "mazes": 3000, "ranges": [{**row, "success_error": 0.02}]}
+    (folder / "eval-b-test.json").write_text(json.dumps(scores))
+    scores["ranges"] = [{**row, "success_rate": 0.25}, longer]
+    scores |= {"data": "c.npz:valid", "layers": "200"}
+    (folder / "eval-c-valid-200_layers.json").write_text(json.dumps(scores))
+    name = "[vin-15-20-seed0](../vin-15-20-seed0)"
+    (run,) = finished_groups({folder: ""})[0].runs
+    assert evaluations_table([Group("vin", 15, 20, "", (run,))], 15) == [
+        ["run", "mazes", "layers", "SR (30,60]", "OR (30,60]"],
+        [name, "3,000 of b.npz:test", "own", "50.00 ± 2.00", "–"],
+        [name, "3,000 of c.npz:valid", "200", "25.00", "–"],
+    ]
+    code, _, err = _report(stored, "depths")
+    assert code == 0, err
+    text = (stored / "results/cpu/report/depths.md").read_text()
+    assert "| 3,000 of b.npz:test | own | 50.00 ± 2.00 | – |" in text
+    (folder / "eval-c-valid.json").write_text(json.dumps({"ranges": [{}]}))
+    code, _, err = _report(stored, "depths")
+    assert code == 1
+    assert "eval-c-valid.json is not what --mode=eval writes: KeyError('low')" in err
+    assert "Traceback" not in err
+
+
 def test_figures(stored):
     code, _, err = _report(stored, "best_depth", "filter_gate")
     assert code == 0, err
@@ -140,6 +169,44 @@ def test_learning_curves(tmp_path):
     assert colours[0] == colours[1] != colours[2]
     legend = axes.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["VIN N = 20", "VIN N = 40"]
+
+
+def test_the_papers_means_over_ranges(stored):
+    """Dashed beside the cells that have them, with one line in the legend."""
+    results = stored / "results/cpu"
+    cells = [f"highway_vin-15-100{x}-seed0" for x in ("", "-no_filter")] + ["vin-15-20-seed0"]
+    variants = dict.fromkeys(cells, "") | {cells[1]: "no_filter"}
+    groups = finished_groups({results / cell: variants[cell] for cell in cells})
+    (axes,) = spl_figure({"all": groups}, by_model=True).axes
+    drawn = [
+        (*line.get_xdata(), *line.get_ydata())
+        for line in axes.lines
+        if line.get_linestyle() == "--"
+    ]
+    ranges = ((0, 30), (30, 60), (60, 100))
+    means = (99.93, 99.52, 98.61), (99.83, 96.48, 63.03)
+    expected = [
+        (low, high, mean, mean)
+        for row in means
+        for (low, high), mean in zip(ranges, row, strict=True)
+    ]
+    assert drawn == expected
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels.count("the paper, by range") == 1
+
+
+def test_temperatures_of_blocks():
+    """A line for each block, and no panel of models that have none."""
+    lines = [{"step": 5, "alpha": [1.0, 2.0]}, {"step": 9, "alpha": [0.5, -1.0]}]
+    (axes,) = temperatures_figure({"a run": lines}).axes
+    blocks = [tuple(line.get_ydata()) for line in axes.lines[:2]]
+    assert blocks == [(1.0, 0.5), (2.0, -1.0)]
+    assert axes.get_title() == "a run"
+    rates = {"success_rate": 0.5, "optimality_rate": 0.25}
+    history = [{"step": 4, "loss": 1.0}, *({**line, **rates} for line in lines)]
+    assert len(learning_curves(history).axes) == 3
+    without = [{name: x for name, x in line.items() if name != "alpha"} for line in history]
+    assert len(learning_curves(without).axes) == 2
 
 
 def test_cost(stored):

@@ -9,7 +9,7 @@ import numpy as np
 
 from hvin_jax._files import write_json
 from hvin_jax.models.perception import make_perception
-from hvin_jax.planner import load_planner, save_planner
+from hvin_jax.planner_files import load_planner, save_planner
 from hvin_jax.tasks import MazeLaw, get_mechanism, make_mazes, save_mazes
 from hvin_jax.tasks.doom import view_data
 from hvin_jax.tasks.doom._compaction import CompactViews

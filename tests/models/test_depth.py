@@ -123,8 +123,11 @@ def test_what_has_no_other_depth():
     maze, goal = _maps()
     for model, layers, message in (
         (GPPN(depth=3, hidden=2), "auto", "GPPN is recurrent and has the depth"),
-        (MODELS[2], 7, "layers is 7, expected .* a multiple of 2, .* from 2 on"),
-        (MODELS[0], 0, "layers is 0, expected .* a number: 1 or more"),
+        (MODELS[2], 7, "layers is 7, expected .* from 1 to .*, a multiple of 2"),
+        (MODELS[0], 0, "layers is 0, expected .* a number: a whole one from 1"),
+        (MODELS[0], 10**12, "layers is 1000000000000, expected .* from 1 to 2,147,483,647"),
+        (MODELS[0], 5.0, "layers is 5.0, expected"),
+        (MODELS[0], True, "layers is True, expected"),
         (MODELS[0], "deep", "layers is 'deep', expected"),
     ):
         with pytest.raises(ValueError, match=message):

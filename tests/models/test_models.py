@@ -11,7 +11,7 @@ import pytest
 
 from hvin_jax.models import GPPN, VIN, HighwayNetwork, HighwayVIN, init_params
 from hvin_jax.models._layers import observation
-from hvin_jax.models.highway import typed_key
+from hvin_jax.models.highway import learned_temperatures, typed_key
 from hvin_jax.tasks import evaluate, get_mechanism, label_mazes
 
 KEY = jax.random.key
@@ -160,6 +160,22 @@ def test_positive_temperatures_start_where_they_are_told_to():
     np.testing.assert_allclose(jax.nn.softplus(alpha), 0.3, rtol=1e-6)
     with pytest.raises(ValueError, match=r"initial_temperature is -1\.0, expected .* 0 and 80"):
         run(model.clone(initial_temperature=-1.0), random_params(model, *data), *data)
+
+
+def test_learned_temperatures():
+    """Those that gates use: none that are not learned, of one chain no outer one."""
+    model = MODELS["highway vin"]
+    learned = {"alpha": jnp.array([0.5, -2.0]), "alpha_tilde": jnp.array([1.25, 3.0])}
+    params = {"params": learned}
+    both = {"alpha": [0.5, -2.0], "alpha_tilde": [1.25, 3.0]}
+    assert learned_temperatures(model, params) == both
+    assert learned_temperatures(model.clone(num_policies=1), params) == {"alpha": both["alpha"]}
+    assert learned_temperatures(HighwayNetwork(), params) == {"alpha": both["alpha"]}
+    (alpha, _) = learned_temperatures(model.clone(positive_temperatures=True), params).values()
+    np.testing.assert_allclose(alpha, jax.nn.softplus(learned["alpha"]), atol=1e-4)
+    fixed = model.clone(learn_temperatures=False)
+    assert learned_temperatures(fixed, init_params(fixed, KEY(0))) == {}
+    assert learned_temperatures(VIN(), init_params(VIN(), KEY(0))) == {}
 
 
 @pytest.mark.parametrize("size", [1, 3, 5])

@@ -55,7 +55,17 @@ def init(model, maze=MAZE, goal=GOAL, **settings):
     return model.init(rngs, maze, goal, train=True, **settings)
 
 
+def stacked():
+    """Two MDPs in one, as `jax.vmap` makes them and takes them apart."""
+    return jax.vmap(lambda reward: tabular(TRANSITION, reward, 0.9))(jnp.stack([REWARD, REWARD]))
+
+
 BAD_VALUES = {
+    "several MDPs in one": (
+        lambda: hvin_jax.value_iteration(stacked(), num_iterations=3),
+        "of several MDPs in one, made by jax.vmap",
+    ),
+    "a temperature that is no number": (lambda: plan(KEY, alpha=jnp.nan), "alpha must be a number"),
     "probabilities above one": (lambda: tabular(TRANSITION * 1.1, REWARD, 0.9), "1.1"),
     "one bad distribution": (lambda: tabular(shifted(TRANSITION, 0.2), REWARD, 0.9), "1.2"),
     "negative probability": (

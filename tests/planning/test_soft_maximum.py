@@ -26,6 +26,19 @@ def test_soft_maximum():
     assert_close(hvin_jax.smax(jnp.asarray(values[:1]), 2.0), values[0])
 
 
+def test_infinite_temperatures():
+    """The hard maximum and minimum, and their gradients; also of values that are equal."""
+    values = np.array([[1.0, 4.0, 2.0], [3.0, -4.0, 2.0]])
+    for alpha, best in ((np.inf, values.max(0)), (-np.inf, values.min(0))):
+        assert_close(hvin_jax.smax(jnp.asarray(values), alpha), best)
+        gradient = jax.grad(lambda x, alpha=alpha: hvin_jax.smax(x, alpha).sum())(
+            jnp.asarray(values)
+        )
+        assert_close(gradient, np.where(values == best, np.array([1, 1, 0.5]), 0))
+    with pytest.raises(ValueError, match="alpha must be a number, got nan"):
+        hvin_jax.smax(values, np.nan)
+
+
 @lru_cache
 def jacobians_of_the_soft_maximum(filtered):
     """Backwards and forwards, of `smax` and of its formula."""

@@ -267,6 +267,35 @@ def test_operator_is_a_block_of_highway_vi(filter_gate):
     assert_close(block.value, operator)
 
 
+def test_distributions_of_narrow_types():
+    """What was rounded does not sum to one, and is a distribution all the same."""
+    rows = np.random.default_rng(0).dirichlet(np.ones(7), size=(7, 2))
+    for dtype in (jnp.bfloat16, jnp.float16):
+        mdp = hvin_jax.TabularMDP(jnp.asarray(rows, dtype), jnp.zeros((7, 2)), 0.5)
+        assert mdp.transition.dtype == dtype
+        with pytest.raises(ValueError, match="must sum to one"):
+            hvin_jax.TabularMDP(jnp.asarray(rows * 1.02, dtype), jnp.zeros((7, 2)), 0.5)
+
+
+def test_infinite_temperatures_of_blocks():
+    transition = np.random.default_rng(0).dirichlet(np.ones(6), size=(6, 3))
+    mdp = hvin_jax.TabularMDP(transition, np.random.default_rng(1).normal(size=(6, 3)), 0.9)
+    plan = partial(hvin_jax.highway_vi, jax.random.key(0), mdp, num_blocks=4, block_depth=4)
+    for alpha in (np.inf, -np.inf):
+        assert_close(plan(alpha=alpha).value, plan(alpha=np.sign(alpha) * 1e9).value)
+
+
+def test_forbidden_actions():
+    """Minus infinity is a reward where nothing explores; else it is refused."""
+    transition = np.eye(2)[[[0, 1], [1, 1]]]
+    mdp = hvin_jax.TabularMDP(transition, [[0.0, -np.inf], [2.0, 3.0]], 0.5)
+    assert_close(hvin_jax.value_iteration(mdp, num_iterations=60).value, [0, 6])
+    plan = partial(hvin_jax.highway_vi, mdp=mdp, num_blocks=20, block_depth=3)
+    assert_close(plan(None).value, [0, 6])
+    with pytest.raises(ValueError, match="reward must be finite where layers explore"):
+        plan(jax.random.key(0))
+
+
 def test_tables_of_integers_and_of_single_precision():
     transition = np.eye(2, dtype=int)[[[0, 1], [1, 1]]]
     mdp = hvin_jax.TabularMDP(transition, [[0, 1], [2, 3]], 1)

@@ -8,7 +8,8 @@ import pytest
 
 from hvin_jax import load_planner
 from hvin_jax.models import DTVIN, HighwayVIN, init_params
-from hvin_jax.planner import Planner, save_planner
+from hvin_jax.planner import Planner
+from hvin_jax.planner_files import save_planner
 from hvin_jax.tasks import MazeSplits, from_text, get_mechanism, load_mazes, save_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
 from hvin_jax.tasks.maze_data import UNREACHABLE

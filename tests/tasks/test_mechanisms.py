@@ -92,6 +92,13 @@ def test_mistakes_in_a_mechanism_are_named():
         dataclasses.replace(news, actions=tuple(map(str, range(33))))
     with pytest.raises(ValueError, match="a move spans 17 cells, expected at most 16"):
         dataclasses.replace(news, moves=(((17, 0, 0),) * 4,))
+    least = np.iinfo(np.int64).min  # which has no absolute value
+    with pytest.raises(ValueError, match="a move spans 9223372036854775808 cells"):
+        dataclasses.replace(news, moves=np.array([[(least, 0, 0)] * 4]))
+    with pytest.raises(ValueError, match="has no orientation; one that does not turn has one"):
+        dataclasses.replace(news, orientations=())
+    with pytest.raises(ValueError, match="orientations is None, expected a sequence of names"):
+        dataclasses.replace(news, orientations=None)
     with pytest.raises(ValueError, match=r"are no table of whole numbers, expected .* three whole"):
         dataclasses.replace(news, moves=(((0.5, 0, 0),) * 4,))
     with pytest.raises(ValueError, match="between is 'fly', expected 'jump' or 'stop'"):

@@ -16,6 +16,31 @@ from hvin_jax.tasks.own_maps import (
 DRAWING = "#######\n#S..#.#\n#.#.#.#\n#.#..G#\n#######\n"
 
 
+def test_images_of_16_bits(tmp_path):
+    """Scaled, not cut off at 255."""
+    maze = np.array([[0, 1, 0], [1, 1, 0]], np.uint8)
+    Image.fromarray(np.where(maze, 60000, 2000).astype(np.uint16)).save(tmp_path / "map.png")
+    np.testing.assert_array_equal(from_png(tmp_path / "map.png").maze, maze)
+    Image.fromarray(np.full((2, 2), 30000, np.uint16)).save(tmp_path / "map.png")
+    with pytest.raises(ValueError, match=r"pixel in row 0, column 0 is grey \(116/255\)"):
+        from_png(tmp_path / "map.png")
+
+
+@pytest.mark.parametrize("colour", [(0, 0, 255), (255, 255, 0), (255, 0, 0)])
+def test_colours_are_no_cells(tmp_path, colour):
+    pixels = np.full((2, 3, 3), 255, np.uint8)
+    pixels[1, 2] = colour
+    Image.fromarray(pixels).save(tmp_path / "map.png")
+    with pytest.raises(ValueError, match="pixel in row 1, column 2 is coloured"):
+        from_png(tmp_path / "map.png")
+
+
+def test_blank_lines_around_a_drawing():
+    assert from_text("  \n###\n#S#\n###\n   \n\n").maze.shape == (3, 3)
+    with pytest.raises(ValueError, match="unknown character ' ' in line 1, column 1 of"):
+        from_text("  ###\n  #S#\n")
+
+
 def test_text_by_hand():
     own = from_text("\n" + DRAWING)
     assert own.maze.dtype == np.uint8

@@ -153,21 +153,44 @@ def test_a_complete_run_is_not_run_again(whole, task):
     assert watcher.steps == []
 
 
-@pytest.mark.parametrize("change", ["recipe", "model", "data"])
+@pytest.mark.parametrize(
+    "change", ["recipe", "model", "data", "valid", "test", "symmetries", "weights"]
+)
 def test_a_folder_serves_one_run(whole, task, mazes, change):
     folder, _ = whole
     other, recipe = task, RECIPE
-    if change == "recipe":
+    vin = VIN(num_orientations=1, num_actions=4, depth=6, latent_actions=6, hidden=6)
+    if change in ("valid", "test"):
+        others = dataclasses.replace(mazes, **{change: mazes.train[:16]})
+        other = training.maze_task(vin, others)
+    elif change == "symmetries":
+        other = training.maze_task(vin, mazes, use_symmetries=True)
+    elif change == "weights":
+        weights = hvin_jax.load_planner(folder).params
+        other = training.maze_task(vin, mazes, weights=weights)
+    elif change == "recipe":
         recipe = dataclasses.replace(RECIPE, seed=1)
     elif change == "model":
         other = training.maze_task(GPPN(num_orientations=1, num_actions=4, depth=2), mazes)
     else:
-        other = training.maze_task(
-            VIN(num_orientations=1, num_actions=4, depth=6, latent_actions=6, hidden=6),
-            dataclasses.replace(mazes, train=mazes.train[:32]),
-        )
+        other = training.maze_task(vin, dataclasses.replace(mazes, train=mazes.train[:32]))
     with pytest.raises(training.WorkdirError, match="belongs to another configuration"):
         training.train(other, recipe, folder)
+
+
+@pytest.mark.slow
+def test_going_on_from_a_shorter_run(whole, task, tmp_path):
+    """As if it had been asked for at once; from a longer one there is no way."""
+    folder, _ = whole
+    short = dataclasses.replace(RECIPE, num_steps=20)
+    training.train(task, short, tmp_path / "short", watcher=training.Watcher())
+    options = {"start_from": tmp_path / "short", "watcher": training.Watcher()}
+    training.train(task, RECIPE, tmp_path / "longer", **options)
+    planners = [hvin_jax.load_planner(x).params for x in (folder, tmp_path / "longer")]
+    jax.tree.map(np.testing.assert_array_equal, *planners)
+    with pytest.raises(training.WorkdirError, match="it made 60 steps, this run is to make 20"):
+        training.train(task, short, tmp_path / "shorter", start_from=folder)
+    assert not (tmp_path / "shorter/config.json").exists()
 
 
 def test_lines_are_printed_by_default(task, tmp_path, capsys):
@@ -189,12 +212,40 @@ def test_mistakes(mazes, task, tmp_path):
         training.maze_task(VIN(num_orientations=1, num_actions=4, kernel_size=2), mazes)
     with pytest.raises(ValueError, match="64 training examples do not fill a batch of 128"):
         training.train(task, dataclasses.replace(RECIPE, batch_size=128), tmp_path / "run")
+    model = VIN(num_orientations=1, num_actions=4)
+    for wrong, message in (
+        ((model, RECIPE, tmp_path / "run"), "the task is a VIN, expected a Task"),
+        ((task, {}, tmp_path / "run"), "the recipe is a dict, expected a Recipe"),
+        ((task, RECIPE, None), "the folder is None, expected a path"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            training.train(*wrong)
+    with pytest.raises(ValueError, match="the parameters do not fit the model"):
+        training.maze_task(model, mazes, weights=hvin_jax.load_planner("news").params)
     assert not (tmp_path / "run/config.json").exists()
+
+
+def test_numbers_of_numpy_are_numbers():
+    recipe = training.Recipe(num_steps=np.int64(4), seed=np.uint32(7))
+    assert json.dumps([recipe.num_steps, recipe.seed]) == "[4, 7]"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"num_steps": 2.5}, "num_steps is 2.5, expected a whole number"),
+        ({"num_steps": True}, "num_steps is True, expected a whole number"),
+        ({"num_steps": None}, "num_steps is None, expected a whole number"),
+        ({"batch_size": "8"}, "batch_size is '8', expected a whole number"),
+        ({"seed": 1.5}, "seed is 1.5, expected a whole number"),
+        ({"loss": "x"}, "loss is 'x', expected an Imitation"),
+        ({"optimizer": "adam"}, "optimizer is 'adam', expected arguments of make_optimizer"),
+        ({"optimizer": {"lr": 1}}, "optimizer has 'lr', expected some of name, learning_rate"),
+        ({"optimizer": {"learning": 1}}, "did you mean learning_rate?"),
+        (
+            {"optimizer": {"learning_rate": "1e-3"}},
+            "learning_rate of the optimizer is '1e-3', expected a number",
+        ),
         ({"feed": "disk"}, "feed is 'disk', expected auto, device or stream"),
         ({"select": "speed"}, "select is 'speed', expected one of optimality, success"),
         ({"validate_every": -1}, "validate_every is -1, expected 0 to"),
@@ -205,5 +256,5 @@ def test_mistakes(mazes, task, tmp_path):
     ],
 )
 def test_recipes_that_can_not_be_followed(change, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         dataclasses.replace(RECIPE, **change)
