@@ -45,5 +45,5 @@ def get_config() -> Sweep:
             "eval.valid_mazes": 500,
         },
         variants=_VARIANTS,
-        seeds=(0,),
+        seeds=(0, 1),
     )
