@@ -19,6 +19,7 @@ from absl import flags
 from experiments.grids import running
 from experiments.grids.studies import NAMES, SCALES, matching, study_jobs
 from experiments.launch.exits import integers, readable_errors, run_main
+from hvin_jax.training.devices import usable_cores
 
 _NAME = flags.DEFINE_list("name", None, f"Which of {', '.join(NAMES)}.", required=True)
 _SCALE = flags.DEFINE_enum("scale", "cpu", SCALES, "Full size, or a size for CPUs.")
@@ -36,7 +37,9 @@ def main() -> None:
         results = pathlib.Path(running.RESULTS.value)
         seeds = integers("seeds", _SEEDS.value)
         jobs = matching(study_jobs(_SCALE.value, _NAME.value, seeds, results), _CELLS.value)
-        share = running.Share(_CPUS.value, _GPUS.value)
+        # One after another, each has all cores.
+        cpus = _CPUS.value if _PARALLEL.value else float(usable_cores())
+        share = running.Share(cpus, _GPUS.value)
         if running.DRY_RUN.value:
             running.show_cost(jobs, share)
             return

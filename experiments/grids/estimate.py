@@ -11,11 +11,15 @@ from ml_collections import ConfigDict
 
 from experiments.grids.jobs import FINISHED, Job
 from experiments.launch.settings import depth_of
+from hvin_jax._words import counted
 from hvin_jax.training.workdir import read_metrics
 
-# Operations a second where nothing has been measured: what a CPU core does on a highway VIN of the
-# studies' size, and a guess for a GPU.
-CPU_SPEED, GPU_SPEED = 1e11, 5e12
+# Operations a second where nothing has been measured: what a CPU core does on planners of the
+# paper's size, and a guess for a GPU.
+CPU_SPEED, GPU_SPEED = 2e11, 5e12
+# A layer that explores looks up the kernel of one action for each state. With 100 latent actions
+# it takes a quarter of the time of a layer that compares them all.
+_LOOKED_UP = 25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,17 +40,21 @@ class Estimate:
 def operations(config: ConfigDict) -> float:
     """Operations (additions and multiplications) of one training step, roughly.
 
-    Every layer convolves every map to all latent actions, and the backward pass costs twice as
-    much as the forward pass. Exploring layers look one kernel up instead, so it is an upper bound.
+    The backward pass costs twice as much as the forward pass.
     """
     model = config.model
     window, orientations = model.kernel_size**2, 4
+    layers = depth_of(config)
     if model.kind == "gppn":
-        per_cell = 2 * (window * model.hidden + 4 * model.hidden**2)
+        per_cell = layers * 2 * (window * model.hidden + 4 * model.hidden**2)
     else:
         # 0: as many as the task has, at most eight.
-        per_cell = 2 * window * orientations**2 * (model.latent_actions or 8)
-    return 3 * config.train.batch_size * config.data.size**2 * depth_of(config) * per_cell
+        actions = model.latent_actions or 8
+        explores = model.value_exploration and model.epsilon == 1
+        exploring = layers - model.num_blocks if explores else 0
+        compared = (layers - exploring) * actions + exploring * min(actions, _LOOKED_UP)
+        per_cell = compared * 2 * window * orientations**2
+    return 3 * config.train.batch_size * config.data.size**2 * per_cell
 
 
 def estimate(job: Job, config: ConfigDict, num_steps: int, *, cpus: float, gpus: float) -> Estimate:
@@ -64,7 +72,9 @@ def estimate(job: Job, config: ConfigDict, num_steps: int, *, cpus: float, gpus:
     left = num_steps - _steps_made(job.folder)
     same = _seconds_per_step(job.results.glob(f"{job.name}-seed[0-9]*/result.json"))
     if same:
-        return Estimate(left, left * statistics.fmean(same), f"{len(same)} finished runs of it")
+        return Estimate(
+            left, left * statistics.fmean(same), f"{counted(len(same), 'finished run')} of it"
+        )
     speed = gpus * GPU_SPEED if gpus else cpus * CPU_SPEED
     work = operations(config)
     source = f"{work / 1e9:.3g} GFLOP a step, {speed / 1e12:g} TFLOP/s assumed"

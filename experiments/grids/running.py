@@ -21,6 +21,7 @@ from experiments.grids.scratch import TUNE_PREFIX, clear_abandoned
 from experiments.launch.console import say
 from experiments.launch.exits import BUSY, INTERRUPTED, STOPPED
 from experiments.launch.settings import model_of, recipe_of
+from hvin_jax._words import counted
 
 RESULTS = flags.DEFINE_string("results", "results", "Where the folders of the runs are.")
 _DATA_DIR = flags.DEFINE_string("data_dir", "data", "Where mazes are kept once they are made.")
@@ -126,7 +127,7 @@ def show_cost(jobs: Sequence[Job], share: Share) -> None:
         say(f"{job.title:<{width}}  {job.state:<16} {'' if cost.source == FINISHED else time}")
     each = f"{share.gpus:g} GPUs" if share.gpus else f"{share.cpus:g} CPUs"
     say(
-        f"{len(jobs)} runs on {each} each; one after another they would take about "
+        f"{counted(len(jobs), 'run')} on {each} each; one after another they would take about "
         f"{duration(total)}, compiling and testing not counted"
     )
 

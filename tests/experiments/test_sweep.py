@@ -150,9 +150,15 @@ def test_estimates(tmp_path):
     config = job.load_config()
     # 4 blocks of 2 layers, 9×9 mazes, 5×5 windows from 4 to 4 · 20 maps, forwards and twice back.
     assert operations(config) == 3 * 32 * 8 * 81 * 2 * 25 * 4 * 80
+    # Of many latent actions a layer that explores looks at one: it takes as long as 25 of them.
+    config.model.latent_actions = 100
+    assert operations(config) == 3 * 32 * 81 * 2 * 25 * 16 * (4 * 100 + 4 * 25)
+    config.model.value_exploration = False
+    assert operations(config) == 3 * 32 * 81 * 2 * 25 * 16 * 8 * 100
+    config = job.load_config()
     first = estimate(job, config, 300, cpus=2.0, gpus=0.0)
     assert first.steps == 300
-    assert first.seconds == pytest.approx(300 * operations(config) / 2e11)
+    assert first.seconds == pytest.approx(300 * operations(config) / 4e11)
     assert "assumed" in first.source
     other = tmp_path / "tiny" / f"{job.name}-seed7"
     other.mkdir(parents=True)
@@ -161,7 +167,7 @@ def test_estimates(tmp_path):
     (job.folder / "metrics.jsonl").write_text('{"step": 100, "loss": 1.0}\n')
     measured = estimate(job, config, 300, cpus=2.0, gpus=0.0)
     assert (measured.steps, measured.seconds) == (200, pytest.approx(20.0))
-    assert measured.source == "1 finished runs of it"
+    assert measured.source == "1 finished run of it"
     assert [duration(x) for x in (3.2, 150, 9000, 4e5)] == [
         "4 seconds",
         "2.5 minutes",
