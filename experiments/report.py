@@ -4,7 +4,8 @@ r"""Turns the finished runs of a study into tables and figures.
     python -m experiments.report --name=all
 
 Whatever has finished is used; a table says which runs its numbers come from. Writes NAME.md,
-NAME*.csv and NAME*.png into results/SCALE/report; what was written into a page by hand stays.
+NAME*.csv and NAME*.png into results/SCALE/report; what was written into a page by hand stays. Pages
+for which planners plan again stay as they are where the weights of one are gone.
 """
 
 import pathlib
@@ -196,6 +197,8 @@ PAGES: Mapping[str, Callable[[Page, Sequence[Group]], None]] = {
 }
 # Pages that show learning curves besides; the others share the runs of these.
 WITH_CURVES = (depths, variants)
+# Pages for which the planners of all runs plan again.
+OF_PLANNERS = (entropy, value_maps, examples)
 # Pictures of what planners do: those of the first of the seeds.
 OF_ONE_SEED = ("value_maps", "examples")
 
@@ -262,6 +265,14 @@ def _study(name: str, seeds: list[int]) -> bool:
     jobs = study_jobs(_SCALE.value, [name], seeds[:1] if name in OF_ONE_SEED else seeds, results)
     groups = finished_groups({job.folder: job.variant for job in jobs})
     if not groups:
+        return False
+    runs = [run.folder for group in groups for run in group.runs]
+    gone = [str(x) for x in runs if not (x / "planner" / "weights.npz").exists()]
+    if gone and PAGES[name] in OF_PLANNERS:
+        sentence = f"{name}: the weights of {', '.join(gone)} are gone; the page stays as it is"
+        if _NAME.value != ["all"]:
+            raise ValueError(sentence)
+        say(sentence)
         return False
     page = Page(results / _SCALE.value / "report", name)
     PAGES[name](page, groups)

@@ -83,10 +83,11 @@ def temperatures_figure(histories: Mapping[str, Sequence[dict[str, Any]]]) -> Fi
     columns = min(len(histories), _COLUMNS)
     rows = math.ceil(len(histories) / columns)
     figure = Figure(figsize=(4.5 * columns, 3.4 * rows), layout="constrained")
+    figure.suptitle("Temperature α of each block")
     for place, (title, validations) in enumerate(histories.items(), start=1):
         axes = figure.add_subplot(rows, columns, place)
         _temperatures(axes, validations)
-        axes.set_title(title)
+        axes.set_title(title, fontsize="medium")
         _tidy(axes)
     return figure
 

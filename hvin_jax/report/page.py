@@ -116,11 +116,14 @@ def _temperatures(page: Page, groups: Sequence[Group]) -> None:
     """How the temperatures of highway blocks were learned, where that was noted."""
     histories = {}
     for group in groups:
-        lines = [line for line in read_metrics(group.runs[0].folder) if "alpha" in line]
-        if lines:
-            histories[f"α of the blocks, {group.label}, {group.size}×{group.size}"] = lines
+        noted = (
+            [line for line in read_metrics(run.folder) if "alpha" in line] for run in group.runs
+        )
+        # One run of each group: some may be older than the notes.
+        if lines := next(filter(None, noted), None):
+            histories[f"{group.label}, {group.size}×{group.size}"] = lines
     if histories:
-        page.figure(temperatures_figure(histories), "temperatures", "temperatures")
+        page.figure(temperatures_figure(histories), "temperatures α", "temperatures")
 
 
 def finished_groups(folders: Mapping[pathlib.Path, str]) -> list[Group]:

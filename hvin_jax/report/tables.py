@@ -17,7 +17,7 @@ _OF_THE_PAPER = ("", "long", "ours", "augmented", "transferred", "tied", "views"
 
 
 def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
-    """Success or optimality rates by SPL range, ours and the paper's.
+    """Success or optimality rates by SPL range, ours and, where there are any, the paper's.
 
     In brackets, where it is known, the standard error over mazes.
 
@@ -28,24 +28,29 @@ def rates_table(groups: Sequence[Group], metric: str, size: int) -> Table:
     """
     groups = [group for group in groups if group.size == size]
     ranges = sorted({spl_range for group in groups for spl_range in group.ranges})
-    header = ["model", "N", "variant", "seeds"]
-    for spl_range in ranges:
-        where = _in_words(spl_range)
-        header += [where, f"paper {where}"]
-    table = [header]
+    table = [["model", "N", "variant", "seeds"]]
     for group in groups:
         row = [TITLES[group.model], str(group.depth), group.variant or "–", str(len(group.runs))]
-        for spl_range in ranges:
-            cell = (metric, group.model, group.size, group.depth, spl_range)
-            paper = None
-            if group.variant in MECHANISMS:
-                paper = paper_rate(*cell, task=group.variant)
-            elif group.variant in _OF_THE_PAPER:
-                paper = paper_rate(*cell, task="3d" if group.variant == "views" else "2d")
-            ours, error = group.rate(metric, spl_range), group.error(metric, spl_range)
-            row += [spread(ours) + ("" if error is None else f" ({error:.2f})"), spread(paper)]
         table.append(row)
+    for spl_range in ranges:
+        paper = [_of_the_paper(group, metric, spl_range) for group in groups]
+        where = _in_words(spl_range)
+        table[0] += [where, f"paper {where}"] if any(paper) else [where]
+        for group, row, rate in zip(groups, table[1:], paper, strict=True):
+            ours, error = group.rate(metric, spl_range), group.error(metric, spl_range)
+            row.append(spread(ours) + ("" if error is None else f" ({error:.2f})"))
+            if any(paper):
+                row.append(spread(rate))
     return table
+
+
+def _of_the_paper(group: Group, metric: str, spl_range: tuple[int, int]) -> Rate | None:
+    cell = (metric, group.model, group.size, group.depth, spl_range)
+    if group.variant in MECHANISMS:
+        return paper_rate(*cell, task=group.variant)
+    if group.variant in _OF_THE_PAPER:
+        return paper_rate(*cell, task="3d" if group.variant == "views" else "2d")
+    return None
 
 
 def evaluations_table(groups: Sequence[Group], size: int) -> Table:

@@ -12,7 +12,7 @@ from PIL import Image
 from experiments.grids.studies import DEPTHS, NAMES, SCALES, matching, study_jobs
 from hvin_jax.report.curves import learning_curves, temperatures_figure
 from hvin_jax.report.figures import learning_figure, spl_figure
-from hvin_jax.report.page import Page, finished_groups
+from hvin_jax.report.page import Page, finished_groups, provenance
 from hvin_jax.report.paper_numbers import Rate, paper_quantity, paper_rate
 from hvin_jax.report.runs import Group, Run, mean_and_std
 from hvin_jax.report.tables import evaluations_table, markdown, rates_table
@@ -209,6 +209,24 @@ def test_temperatures_of_blocks():
     assert len(learning_curves(without).axes) == 2
 
 
+def test_temperatures_of_the_first_run_that_noted_them(tmp_path):
+    folders = {}
+    for seed, noted in enumerate([{}, {"alpha": [1.0, 2.0]}, {"alpha": [3.0, 4.0]}]):
+        folder = tmp_path / f"runs/highway_vin-15-100-seed{seed}"
+        folder.mkdir(parents=True)
+        result = _result([1, 1, 1], cell=folder.name)
+        (folder / "result.json").write_text(json.dumps(result))
+        (folder / "metrics.jsonl").write_text(json.dumps({"step": 5, "loss": 1.0, **noted}) + "\n")
+        folders[folder] = ""
+    drawn = []
+    page = Page(tmp_path / "report", "page")
+    page.figure = lambda figure, *_: drawn.append(figure)
+    provenance(page, finished_groups(folders))
+    (axes,) = drawn[-1].axes
+    assert axes.get_title() == "Highway VIN N = 100, 15×15"
+    assert [tuple(line.get_ydata()) for line in axes.lines[:2]] == [(1.0,), (2.0,)]
+
+
 def test_cost(stored):
     row = {"memory_gb": 0.361, "step_seconds": 1.62, "compile_seconds": 7.2, "commit": "abc1234"}
     (stored / "results/paper").mkdir()
@@ -218,6 +236,20 @@ def test_cost(stored):
     assert code == 0, err
     text = (stored / "results/cpu/report/cost.md").read_text()
     assert "| Highway VIN | 25×25 | 300 | 0.36 | 15.0 | 1.62 | 7 | 2 cpu | abc1234 |" in text
+
+
+def test_pages_stay_where_weights_are_gone(stored):
+    code, _, err = _report(stored, "entropy")
+    folder = "results/cpu/vin-15-200-seed0"
+    assert code == 1
+    assert err.startswith("report: entropy: the weights of ")
+    assert f"{folder}, " in err
+    assert err.endswith("are gone; the page stays as it is\n")
+    code, out, err = _report(stored, "all")
+    assert code == 0, err
+    assert "results/cpu/report/depths.md\n" in out
+    assert "examples: the weights of results/cpu/vin-15-20-seed0, " in out
+    assert not (stored / "results/cpu/report/entropy.md").exists()
 
 
 def test_nothing_to_report(tmp_path):
@@ -250,6 +282,17 @@ def test_mean_and_std():
     assert mean_and_std([]) is None
     assert mean_and_std([3.0]) == Rate(3.0, None)
     assert mean_and_std([1.0, 3.0]) == Rate(2.0, pytest.approx(2**0.5))
+
+
+def test_no_columns_of_the_paper_where_it_has_no_number():
+    group = Group("vin", 15, 20, "", (Run(None, _result([0.5, 0.5, 0.5])),))
+    own = Group("vin", 15, 20, "own", group.runs)
+    header, row = rates_table([own], "success_rate", 15)
+    assert header == ["model", "N", "variant", "seeds", "[1,30]", "(30,60]", "(60,100]"]
+    assert row == ["VIN", "20", "own", "1", "50.00", "50.00", "50.00"]
+    header, _, row = rates_table([group, own], "success_rate", 15)
+    assert header[4:6] == ["[1,30]", "paper [1,30]"]
+    assert row[4:6] == ["50.00", "–"]
 
 
 def test_other_sizes_stay_out():
