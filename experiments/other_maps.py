@@ -4,11 +4,16 @@ r"""Measures planners on maps of other makers, and on shapes that no family has.
     python -m experiments.other_maps --planners=diffdrive,news,moore
 
 None of these maps is used anywhere else. What a package makes that is not installed is left out.
-Writes other_maps.md and its tables into --out.
+Or measures them on maps of yours, in files of any kind that `hvin plan` reads:
+
+    python -m experiments.other_maps --files=floors/,arena.map --maps=10 --name=floors
+
+Writes NAME.md and its tables into --out.
 """
 
 import functools
 import importlib
+import itertools
 import pathlib
 from collections.abc import Callable, Iterator
 
@@ -21,14 +26,21 @@ from experiments.launch.exits import readable_errors, run_main
 from hvin_jax.planner import Planner
 from hvin_jax.planner_files import load_planner
 from hvin_jax.tasks import label_maps
-from hvin_jax.tasks.measures import Scores, evaluate
+from hvin_jax.tasks.map_files import KINDS, read_map
+from hvin_jax.tasks.measures import Scores, evaluate, start_states
 from hvin_jax.tasks.walls import walled
 from hvin_jax.training.results import git_commit
 
 _PLANNERS = flags.DEFINE_list("planners", ["diffdrive", "news", "moore"], "Names or folders.")
 _MAPS = flags.DEFINE_integer(
-    "maps", 20, "Maps of each kind, where there are so many.", lower_bound=1, upper_bound=10_000
+    "maps",
+    20,
+    "Maps of each kind, where there are so many; with --files, goals on each map.",
+    lower_bound=1,
+    upper_bound=10_000,
 )
+_FILES = flags.DEFINE_list("files", [], "Files of maps or folders of them, in place of all others.")
+_NAME = flags.DEFINE_string("name", "other_maps", "What the page is called.")
 _SEED = flags.DEFINE_integer("seed", 0, "What maps are drawn from.", lower_bound=0)
 _OUT = flags.DEFINE_string("out", "results/generality", "Folder to write to.")
 
@@ -43,10 +55,10 @@ def main() -> None:
         # Here, because matplotlib takes long to import.
         from hvin_jax.report.page import Page
 
-        page = Page(pathlib.Path(_OUT.value), "other_maps", made_by="experiments.other_maps")
-        header = ["maps", "sizes", "number", "longest path"]
+        page = Page(pathlib.Path(_OUT.value), _NAME.value, made_by="experiments.other_maps")
+        header = ["maps", "sizes", "number", "starts", "longest path"]
         table = [[*header, *(f"{planner.name}: SR / OR" for planner in planners)]]
-        for name, kind in {**_packages(), **_SHAPES}.items():
+        for name, kind in (_files() or {**_packages(), **_SHAPES}).items():
             rng = np.random.default_rng(_SEED.value)
             maps = [one for _, one in zip(range(_MAPS.value), kind(rng), strict=False)]
             table.append(_row(name, maps, planners))
@@ -55,15 +67,16 @@ def main() -> None:
         page.text(
             f"`python -m experiments.other_maps --planners={','.join(_PLANNERS.value)} "
             f"--maps={_MAPS.value} --seed={_SEED.value}`, commit {commit}. Rates in % over all "
-            "start states; the longest path is that of the first planner, in actions."
+            "start states. How many these are, and the longest path in actions, is that of the "
+            "first planner. Each map has a goal at random; one in a file, as many as the number."
         )
-        page.table(table, "Maps of other makers, and shapes that no family has:", "rates")
+        page.table(table, "Planners on other maps:", "rates")
         say(str(page.write()))
 
 
 def _row(name: str, maps: list[np.ndarray], planners: list[Planner]) -> list[str]:
     sizes = sorted({one.shape for one in maps})
-    rates, longest = [], 0
+    rates, starts, longest = [], 0, 0
     for planner in planners:
         total = Scores.none()
         for number, one in enumerate(maps):
@@ -71,16 +84,38 @@ def _row(name: str, maps: list[np.ndarray], planners: list[Planner]) -> list[str
             output = planner.policy(data.maze, data.goal)
             total += evaluate(np.asarray(output.logits).argmax(-1).astype(np.uint8), data)
             if planner is planners[0]:
-                longest = max(longest, int(data.spl[data.spl < hvin_jax.tasks.UNREACHABLE].max()))
+                lengths = data.spl[start_states(data.spl)]
+                starts += len(lengths)
+                longest = max(longest, int(lengths.max(initial=0)))
         rates.append(f"{100 * total.success_rate:.2f} / {100 * total.optimality_rate:.2f}")
     said = [f"{height}×{width}" for height, width in sizes]
     return [
         name,
         " to ".join(dict.fromkeys([said[0], said[-1]])),
         str(len(maps)),
+        f"{starts:,}",
         str(longest),
         *rates,
     ]
+
+
+def _files() -> dict[str, Callable[[Rng], Maps]]:
+    """Maps of one's own: each again and again, for one goal after another."""
+    files = []
+    for path in map(pathlib.Path, _FILES.value):
+        inside = sorted(x for x in path.glob("*") if x.suffix.lower() in KINDS)
+        if path.is_dir() and not inside:
+            raise ValueError(f"{path} has no maps: no file that ends in {', '.join(KINDS)}")
+        files += inside or [path]
+    names = [path.name for path in files]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two of --files are called {min(twice)}")
+    return {path.name: functools.partial(_again, read_map(path).maze) for path in files}
+
+
+def _again(maze: np.ndarray, rng: Rng) -> Maps:
+    del rng
+    return itertools.repeat(maze)
 
 
 def _packages() -> dict[str, Callable[[Rng], Maps]]:

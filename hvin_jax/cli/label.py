@@ -11,19 +11,21 @@ from hvin_jax.cli._parser import Parser, at_least, near_name
 from hvin_jax.tasks._npz import NpzReader
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
+from hvin_jax.tasks.map_files import KINDS, read_array, read_map
 from hvin_jax.tasks.maze_data import MazeSplits
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism
-from hvin_jax.tasks.own_maps import OwnMap, read_array, read_map
+from hvin_jax.tasks.own_maps import OwnMap
 
 _ABOUT = """\
 Makes a data set of maps of your own: finds shortest (or cheapest) paths and labels every state with
 its optimal actions. Training takes it by --config.data.file.
 
-Maps are a folder of drawings (.txt), images (.png) and arrays (.npy), in the order of their names;
-an array [n, H, W] of 0 and 1 (.npy); or a file of arrays (.npz) with maze [n, H, W] and, if you
-like, goal (as --goals has it) and cost [n, H, W]. Goals and costs that are drawn on a map count.
-Where a map has no goal, goals are chosen at random."""
+Maps are a folder of drawings (.txt), maps of the MovingAI benchmarks (.map), images (.png), arrays
+(.npy) and tables (.csv), in the order of their names; an array [n, H, W] of 0 and 1 (.npy); or a
+file of arrays (.npz) with maze [n, H, W] and, if you like, goal (as --goals has it) and cost
+[n, H, W]. Goals and costs that are drawn on a map count. Where a map has no goal, goals are chosen
+at random."""
 
 _EXAMPLES = """\
 examples:
@@ -34,7 +36,6 @@ then train on it:
   python -m experiments.maze --config=experiments/configs/quickstart.py \\
       --config.data.file=mine.npz"""
 
-_KINDS = (".txt", ".png", ".npy")
 _ARRAYS = ("maze", "goal", "cost")
 
 
@@ -170,9 +171,9 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
     goals: Any = None if arguments.goals is None else read_array(arguments.goals)
     costs = None if arguments.costs is None else read_array(arguments.costs)
     if place.is_dir():
-        files = sorted(x for x in place.iterdir() if x.suffix.lower() in _KINDS)
+        files = sorted(x for x in place.iterdir() if x.suffix.lower() in KINDS)
         if not files:
-            raise ValueError(f"{path} has no maps: no file that ends in {', '.join(_KINDS)}")
+            raise ValueError(f"{path} has no maps: no file that ends in {', '.join(KINDS)}")
         return [read_map(file, cell=arguments.cell) for file in files], goals, costs
     check_file(place)
     if place.suffix == ".npz":

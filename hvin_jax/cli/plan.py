@@ -14,15 +14,10 @@ from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.plan import Plan
 from hvin_jax.planner import Planner, UnmeasuredWarning
 from hvin_jax.planner_files import load_planner, shipped_planners
+from hvin_jax.tasks.map_files import KINDS, read_array, read_map
+from hvin_jax.tasks.map_texts import from_text, to_text
 from hvin_jax.tasks.mechanisms import MECHANISMS
-from hvin_jax.tasks.own_maps import (
-    MOST_CELLS,
-    OwnMap,
-    from_text,
-    read_array,
-    read_map,
-    to_text,
-)
+from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap
 
 # What a plan can be drawn to.
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
@@ -31,8 +26,9 @@ Plans a path on a map of your own with a trained planner, draws it and says how 
 shortest one.
 
 A map is a drawing (.txt: # wall, . free, S start, G goal, 1 to 9 what entering a cell costs), a
-black-and-white image (.png) or an array of 0 and 1 (.npy); - reads a drawing from the standard
-input. Of several goals any counts. Costs need a planner that was trained with them."""
+map of the MovingAI benchmarks (.map), a black-and-white image (.png), or an array (.npy) or table
+(.csv) of 0 and 1, 1 for free; - reads a drawing from the standard input. Of several goals any
+counts. Costs need a planner that was trained with them."""
 
 _EXAMPLES = """\
 examples:
@@ -50,7 +46,7 @@ def add_parser(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "plan", help="plan a path on a map of your own", description=_ABOUT, epilog=_EXAMPLES
     )
-    parser.add_argument("map", metavar="MAP", nargs="?", help="The map: .txt, .png, .npy or -.")
+    parser.add_argument("map", metavar="MAP", nargs="?", help=f"The map: {', '.join(KINDS)} or -.")
     parser.add_argument("--map", dest="map_option", help=argparse.SUPPRESS)  # as it was once given
     parser.add_argument(
         "--start", metavar="R,C[,O]", help="Row and column from 0 on, by default S of the drawing."

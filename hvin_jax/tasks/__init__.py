@@ -11,6 +11,9 @@ from hvin_jax.tasks.exact_mdp import conv_mdp, tabular_mdp
 from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.generation import FAMILIES, Law, MapLaw, MazeLaw, draw_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
+from hvin_jax.tasks.map_files import read_map
+from hvin_jax.tasks.map_images import from_png, to_png
+from hvin_jax.tasks.map_texts import from_table, from_text, to_text
 from hvin_jax.tasks.maze_data import (
     SPLITS,
     UNREACHABLE,
@@ -29,15 +32,7 @@ from hvin_jax.tasks.measures import (
     start_states,
 )
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism, transition_table
-from hvin_jax.tasks.own_maps import (
-    OwnMap,
-    from_array,
-    from_png,
-    from_text,
-    read_map,
-    to_png,
-    to_text,
-)
+from hvin_jax.tasks.own_maps import OwnMap, from_array
 from hvin_jax.tasks.rollouts import path_costs, path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import label_mazes, shortest_paths
 from hvin_jax.tasks.symmetries import Symmetries, symmetries
@@ -67,6 +62,7 @@ __all__ = [
     "farthest_start",
     "from_array",
     "from_png",
+    "from_table",
     "from_text",
     "get_mechanism",
     "goal_maps",

@@ -47,5 +47,43 @@ def test_what_it_writes(other_maps, tmp_path, monkeypatch, capsys):
     ]
     page = (tmp_path / "other_maps.md").read_text()
     assert "<!-- made by experiments.other_maps -->" in page
-    assert "| maps | sizes | number | longest path | news: SR / OR |" in page
-    assert "| rows | 1×2 | 2 | 1 | 100.00 / 100.00 |" in page
+    assert "| maps | sizes | number | starts | longest path | news: SR / OR |" in page
+    assert "| rows | 1×2 | 2 | 2 | 1 | 100.00 / 100.00 |" in page
+
+
+@pytest.mark.slow
+def test_maps_in_files(other_maps, tmp_path):
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    (folder / "b.map").write_text("type octile\nheight 1\nwidth 4\nmap\n...@\n")
+    (folder / "notes.md").write_text("no map")
+    (tmp_path / "a.csv").write_text("1,0\n1,1\n")
+    both = [str(folder), str(tmp_path / "a.csv")]
+    where = {"planners": ["news"], "maps": 3, "out": str(tmp_path), "name": "mine"}
+    with flagsaver.flagsaver(files=both, **where):
+        other_maps.main()
+    rows = (tmp_path / "mine.md").read_text().splitlines()
+    rows = [row for row in rows if row.startswith(("| b", "| a"))]
+    # Three goals, two states each to start from.
+    assert [row.split(" | ")[:4] for row in rows] == [
+        ["| b.map", "1×4", "3", "6"],
+        ["| a.csv", "2×2", "3", "6"],
+    ]
+    assert all(row.endswith("| 100.00 / 100.00 |") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (["gone.map"], "gone.map: there is no such file"),
+        (["empty"], "empty has no maps: no file that ends in .txt, .map"),
+        (["a.txt", "empty/../a.txt"], "two of --files are called a.txt"),
+    ],
+)
+def test_bad_files_are_explained(other_maps, tmp_path, monkeypatch, capsys, files, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.txt").write_text("..\n")
+    with flagsaver.flagsaver(planners=["news"], files=files), pytest.raises(SystemExit) as ended:
+        other_maps.main()
+    assert message in f"{ended.value} {capsys.readouterr().err}"

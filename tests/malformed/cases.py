@@ -278,13 +278,29 @@ _MAPS = {
     "junk.npy": damage.writes(b"\x93NUMPY\x01\x00\x04\x00{{{{"),
     "sparse.npy": damage.as_sparse,
     "zip.npy": _npz,
+    "short.map": damage.writes("type octile\nheight 5\n"),
+    "small.map": damage.writes("type octile\nheight 9\nwidth 9\nmap\n...\n"),
+    "hexagons.map": damage.writes("type hex\nheight 1\nwidth 1\nmap\n.\n"),
+    "bytes.map": damage.DAMAGED["bytes at random"],
+    "no_start.map": damage.writes("type octile\nheight 1\nwidth 3\nmap\n.@.\n"),
+    "empty.csv": damage.writes(""),
+    "ragged.csv": damage.writes("0,1\n0\n"),
+    "words.csv": damage.writes("row,column\n0,1\n"),
+    "bytes.csv": damage.DAMAGED["bytes at random"],
     "map.gif": damage.writes(damage.picture("GIF")),
     "map.jpg": damage.writes(damage.picture("JPEG")),
     "map": damage.writes(DRAWING),
     "map.npz": _npz,
 }
 # Maps as they are, but not with a start and a goal.
-_SOUND_MAPS = ("no_start.txt", "no_goal.txt", "wide.txt", "grey.png", "all_black.png")
+_SOUND_MAPS = (
+    "no_start.txt",
+    "no_start.map",
+    "no_goal.txt",
+    "wide.txt",
+    "grey.png",
+    "all_black.png",
+)
 
 
 def _maps():

@@ -4,10 +4,10 @@ import pytest
 
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
+from hvin_jax.tasks.map_texts import from_text
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.measures import SPL_RANGES, Scores, evaluate, one_start, start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS
-from hvin_jax.tasks.own_maps import from_text
 from hvin_jax.tasks.shortest_paths import label_mazes
 
 

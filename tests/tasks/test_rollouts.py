@@ -2,9 +2,9 @@ import maze_oracle
 import numpy as np
 import pytest
 
+from hvin_jax.tasks.map_texts import from_text
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import MECHANISMS
-from hvin_jax.tasks.own_maps import from_text
 from hvin_jax.tasks.rollouts import BLOCK, path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import label_mazes
 

@@ -1,0 +1,75 @@
+"""Maps from files of any kind."""
+
+import dataclasses
+import math
+import os
+import pathlib
+
+import numpy as np
+
+from hvin_jax._files import check_file
+from hvin_jax.tasks._npz import npy_header
+from hvin_jax.tasks.map_images import from_png
+from hvin_jax.tasks.map_texts import from_table, from_text
+from hvin_jax.tasks.own_maps import OwnMap, check_cells, from_array
+
+# How files of maps end, and what they are.
+KINDS = {
+    ".txt": "a drawing",
+    ".map": "a map of the MovingAI benchmarks",
+    ".png": "a black-and-white image",
+    ".npy": "an array of 0 and 1",
+    ".csv": "a table of 0 and 1",
+}
+_TEXTS = {".txt": from_text, ".map": from_text, ".csv": from_table}
+
+
+def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
+    """A map from a file, whose name says of what kind it is.
+
+    A drawing (`.txt`), a map of the MovingAI benchmarks (`.map`), a black-and-white image (`.png`),
+    an array (`.npy`) or a table (`.csv`) of 0 and 1.
+
+    Args:
+      path: the file.
+      cell: for images, how many pixels wide and high a cell of the map is.
+
+    Returns:
+      The map, by the name of its file.
+    """
+    return dataclasses.replace(_read_map(path, cell), name=str(path))
+
+
+def read_array(path: str | os.PathLike[str]) -> np.ndarray:
+    """The array of a `.npy` file, with no more numbers than a map may have cells."""
+    check_file(path)
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        try:
+            shape, _ = npy_header(file, size)
+        except ValueError as error:
+            raise ValueError(f"the array {error}") from error
+        check_cells(math.prod(shape), "the array of the map")
+        file.seek(0)
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _read_map(path: str | os.PathLike[str], cell: int) -> OwnMap:
+    kind = pathlib.Path(path).suffix.lower()
+    check_file(path)
+    if kind not in KINDS:
+        *known, last = (f"{what} ({ending})" for ending, what in KINDS.items())
+        raise ValueError(f"{path}: a map is {', '.join(known)} or {last}, not {kind!r}")
+    if kind == ".png":
+        return from_png(path, cell=cell)
+    try:
+        if kind == ".npy":
+            return from_array(read_array(path))
+        check_cells(os.path.getsize(path), "the text of the map")
+        return _TEXTS[kind](pathlib.Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not a text in UTF-8, as {KINDS[kind]} is: {error.reason}"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -1,0 +1,91 @@
+"""Maps as black-and-white images, PNG."""
+
+import math
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+
+from hvin_jax._extras import needs
+from hvin_jax._files import atomic_write, check_file
+from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap
+
+_DARK, _LIGHT = 64, 191  # grey levels up to here are black, from here on white
+
+
+def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
+    """A map from a black (wall) and white (free) image.
+
+    Args:
+      path: the file; transparent parts count as white.
+      cell: how many pixels wide and high a cell of the map is.
+
+    Returns:
+      The map, without start and goal.
+    """
+    with needs("reading a map from an image", "pillow", extra="draw"):
+        from PIL import Image, UnidentifiedImageError
+    check_file(path)
+    try:
+        with warnings.catch_warnings():
+            # Decided by what an image says of its size, before it is decoded.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=["PNG"]) as image:
+                size = image.size
+                coloured = _in_colours(image) if math.prod(size) <= MOST_CELLS * cell**2 else None
+    except UnidentifiedImageError as error:
+        raise ValueError(f"{path} is not an image in PNG format") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ValueError(
+            f"{path} has too many pixels: expected {Image.MAX_IMAGE_PIXELS:,} at most"
+        ) from error
+    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged ones
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if coloured is None:
+        raise ValueError(
+            f"{path} is a map of more than {MOST_CELLS:,} cells, the most that can be read"
+        )
+    paper = Image.new("RGBA", coloured.size, "white")
+    pixels = np.asarray(Image.alpha_composite(paper, coloured).convert("RGB"))
+    height, width, _ = pixels.shape
+    if cell < 1 or height % cell or width % cell:
+        raise ValueError(f"{path} has {height}×{width} pixels, not a grid of {cell}×{cell} cells")
+    white, black = (pixels >= _LIGHT).all(-1), (pixels <= _DARK).all(-1)
+    if not (white | black).all():
+        row, column = (int(i) for i in np.argwhere(~(white | black))[0])
+        red, green, blue = pixels[row, column].tolist()
+        what = f"grey ({red}/255)" if red == green == blue else f"coloured ({red}, {green}, {blue})"
+        raise ValueError(
+            f"{path}: the pixel in row {row}, column {column} is {what}, "
+            "expected black for walls and white for free cells"
+        )
+    free = np.asarray(white, np.uint8)
+    maze = np.ascontiguousarray(free[::cell, ::cell])
+    if not np.array_equal(maze.repeat(cell, axis=0).repeat(cell, axis=1), free):
+        raise ValueError(f"{path}: some cells of {cell}×{cell} pixels are black and white at once")
+    return OwnMap(maze)
+
+
+def _in_colours(image: Any) -> Any:
+    """An image with 8 bits for each of red, green, blue and how opaque it is."""
+    from PIL import Image
+
+    if image.mode.startswith("I"):  # 16 bits of grey, which Pillow would cut off at 255
+        image = Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
+    return image.convert("RGBA")
+
+
+def to_png(own_map: OwnMap, path: str | os.PathLike[str], *, cell: int = 1) -> None:
+    """Writes a map as a black-and-white image; start and goal are not in it.
+
+    Args:
+      own_map: the map.
+      path: where to.
+      cell: how many pixels wide and high a cell of the map is.
+    """
+    with needs("writing a map as an image", "pillow", extra="draw"):
+        from PIL import Image
+    pixels = (own_map.maze * np.uint8(255)).repeat(cell, axis=0).repeat(cell, axis=1)
+    with atomic_write(path) as file:
+        Image.fromarray(pixels).convert("1").save(file, format="PNG")

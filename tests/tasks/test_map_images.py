@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from hvin_jax.tasks.map_images import from_png
+
+
+def test_images_of_16_bits(tmp_path):
+    """Scaled, not cut off at 255."""
+    maze = np.array([[0, 1, 0], [1, 1, 0]], np.uint8)
+    Image.fromarray(np.where(maze, 60000, 2000).astype(np.uint16)).save(tmp_path / "map.png")
+    np.testing.assert_array_equal(from_png(tmp_path / "map.png").maze, maze)
+    Image.fromarray(np.full((2, 2), 30000, np.uint16)).save(tmp_path / "map.png")
+    with pytest.raises(ValueError, match=r"pixel in row 0, column 0 is grey \(116/255\)"):
+        from_png(tmp_path / "map.png")
+
+
+@pytest.mark.parametrize("colour", [(0, 0, 255), (255, 255, 0), (255, 0, 0)])
+def test_colours_are_no_cells(tmp_path, colour):
+    pixels = np.full((2, 3, 3), 255, np.uint8)
+    pixels[1, 2] = colour
+    Image.fromarray(pixels).save(tmp_path / "map.png")
+    with pytest.raises(ValueError, match="pixel in row 1, column 2 is coloured"):
+        from_png(tmp_path / "map.png")
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB", "RGBA", "P", "LA"])
+def test_png_of_any_kind(tmp_path, mode):
+    maze = np.array([[0, 1, 1], [1, 0, 1]], dtype=np.uint8)
+    Image.fromarray(maze * 255).convert(mode).save(tmp_path / "map.png")
+    np.testing.assert_array_equal(from_png(tmp_path / "map.png").maze, maze)
+
+
+def test_transparent_is_white(tmp_path):
+    pixels = np.zeros((1, 2, 4), dtype=np.uint8)
+    pixels[0, 0, 3] = 255
+    Image.fromarray(pixels).save(tmp_path / "map.png")
+    assert from_png(tmp_path / "map.png").maze.tolist() == [[0, 1]]
