@@ -45,6 +45,8 @@ def main():
         for x in all_cases()
         if not words or any(w in f"{x.kind} {x.command} {x.name}" for w in words)
     ]
+    if not cases:
+        sys.exit(f"no case has any of these words: {' '.join(words)}")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
