@@ -14,6 +14,7 @@ Writes NAME.md and its tables into --out.
 import functools
 import importlib
 import itertools
+import math
 import pathlib
 from collections.abc import Callable, Iterator
 
@@ -67,8 +68,9 @@ def main() -> None:
         page.text(
             f"`python -m experiments.other_maps --planners={','.join(_PLANNERS.value)} "
             f"--maps={_MAPS.value} --seed={_SEED.value}`, commit {commit}. Rates in % over all "
-            "start states. How many these are, and the longest path in actions, is that of the "
-            "first planner. Each map has a goal at random; one in a file, as many as the number."
+            "start states, rounded down: at 100.00 none is left. Their number and the longest "
+            "path, in actions, are those of the first planner. A map has one goal, drawn at "
+            "random; a map in a file has as many, one after another, as the number says."
         )
         page.table(table, "Planners on other maps:", "rates")
         say(str(page.write()))
@@ -87,7 +89,7 @@ def _row(name: str, maps: list[np.ndarray], planners: list[Planner]) -> list[str
                 lengths = data.spl[start_states(data.spl)]
                 starts += len(lengths)
                 longest = max(longest, int(lengths.max(initial=0)))
-        rates.append(f"{100 * total.success_rate:.2f} / {100 * total.optimality_rate:.2f}")
+        rates.append(" / ".join(map(_percent, (total.success_rate, total.optimality_rate))))
     said = [f"{height}×{width}" for height, width in sizes]
     return [
         name,
@@ -97,6 +99,10 @@ def _row(name: str, maps: list[np.ndarray], planners: list[Planner]) -> list[str
         str(longest),
         *rates,
     ]
+
+
+def _percent(rate: float) -> str:
+    return f"{math.floor(10_000 * rate) / 100:.2f}"
 
 
 def _files() -> dict[str, Callable[[Rng], Maps]]:

@@ -33,6 +33,11 @@ def test_shapes(other_maps):
     assert spl[spl < UNREACHABLE].max() == lane.sum() - 1  # every cell is on the one way
 
 
+@pytest.mark.parametrize(("rate", "said"), [(1.0, "100.00"), (1 - 1e-7, "99.99"), (0.5, "50.00")])
+def test_all_is_all(other_maps, rate, said):
+    assert other_maps._percent(rate) == said
+
+
 @pytest.mark.slow
 def test_what_it_writes(other_maps, tmp_path, monkeypatch, capsys):
     for package in ("mazelib", "labmaze", "minigrid"):
