@@ -28,7 +28,7 @@ _FREE, _WALLS = ".GS", "@OTW"
 def from_text(text: str) -> OwnMap:
     """A map from a drawing, or from a MovingAI map; empty lines around it are ignored."""
     lines = _lines(text, "the drawing of the map")
-    return _benchmark(lines) if lines[0].startswith("type ") else _drawing(lines)
+    return _benchmark(lines) if re.match(r"type\b", lines[0]) else _drawing(lines)
 
 
 def from_table(text: str) -> OwnMap:
@@ -93,7 +93,7 @@ def _drawing(lines: Sequence[str]) -> OwnMap:
 
 
 def _benchmark(lines: Sequence[str]) -> OwnMap:
-    head = dict(re.findall(r"^(type|height|width) +(\w+)$", "\n".join(lines[:3]), re.MULTILINE))
+    head = dict(re.findall(r"^(type|height|width)[ \t]+(\w+)$", "\n".join(lines[:3]), re.MULTILINE))
     if len(head) < 3 or lines[3:4] != ["map"]:
         raise ValueError(
             "a map of the MovingAI benchmarks begins with the four lines type octile, height "
