@@ -42,6 +42,21 @@ def hvin(capsys, tmp_path, monkeypatch):
     return run
 
 
+def test_single_files(hvin, tmp_path):
+    """One large map to train on, others to choose and to test by."""
+    (tmp_path / "arena.map").write_text("type octile\nheight 2\nwidth 3\nmap\n...\n.@@\n")
+    (tmp_path / "table.csv").write_text("1,1,0\n0,1,1\n")
+    (tmp_path / "test.txt").write_text("....\n##..\n")
+    code, _, err = hvin(
+        "label", "--maps=arena.map", "--valid_maps=table.csv", "--test_maps=test.txt",
+        "--pad", "--mechanism=news", "--per_map=3", "--out=mine.npz",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    mazes = load_mazes("mine.npz")
+    assert [len(part) for part in (mazes.train, mazes.valid, mazes.test)] == [3, 3, 3]
+    assert mazes.train.maze[0].tolist() == [[1, 1, 1, 0], [1, 0, 0, 0]]
+
+
 def test_a_folder_of_drawings(hvin, tmp_path):
     code, out, err = hvin(
         "label", "--maps=rooms", "--pad", "--mechanism=news", "--per_map=4", "--out=mine.npz",

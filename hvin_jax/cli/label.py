@@ -22,10 +22,10 @@ Makes a data set of maps of your own: finds shortest (or cheapest) paths and lab
 its optimal actions. Training takes it by --config.data.file.
 
 Maps are a folder of drawings (.txt), maps of the MovingAI benchmarks (.map), images (.png), arrays
-(.npy) and tables (.csv), in the order of their names; an array [n, H, W] of 0 and 1 (.npy); or a
-file of arrays (.npz) with maze [n, H, W] and, if you like, goal (as --goals has it) and cost
-[n, H, W]. Goals and costs that are drawn on a map count. Where a map has no goal, goals are chosen
-at random."""
+(.npy) and tables (.csv), in the order of their names; one of these; an array [n, H, W] of 0 and 1
+(.npy); or a file of arrays (.npz) with maze [n, H, W] and, if you like, goal (as --goals has it)
+and cost [n, H, W]. Goals and costs that are drawn on a map count. Where a map has no goal, goals
+are chosen at random."""
 
 _EXAMPLES = """\
 examples:
@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
         "label", help="make a data set of your own maps", description=_ABOUT, epilog=_EXAMPLES
     )
     add = parser.add_argument
-    add("--maps", required=True, metavar="PATH", help="A folder, .npy or .npz, see above.")
+    add("--maps", required=True, metavar="PATH", help="A folder or a file, see above.")
     add("--out", required=True, metavar="FILE", help="File to write, by custom *.npz.")
     add(
         "--mechanism",
@@ -183,7 +183,7 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
         return _each(arrays["maze"], path), goals, costs
     if place.suffix == ".npy":
         return _each(read_array(place), path), goals, costs
-    raise ValueError(f"{path}: maps are a folder, a .npy or a .npz file")
+    return [read_map(place, cell=arguments.cell)], goals, costs
 
 
 def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
