@@ -21,11 +21,11 @@ _ABOUT = """\
 Makes a data set of maps of your own: finds shortest (or cheapest) paths and labels every state with
 its optimal actions. Training takes it by --config.data.file.
 
-Maps are a folder of drawings (.txt), maps of the MovingAI benchmarks (.map), images (.png), arrays
-(.npy) and tables (.csv), in the order of their names; one of these; an array [n, H, W] of 0 and 1
-(.npy); or a file of arrays (.npz) with maze [n, H, W] and, if you like, goal (as --goals has it)
-and cost [n, H, W]. Goals and costs that are drawn on a map count. Where a map has no goal, goals
-are chosen at random."""
+Maps are a folder of drawings (.txt), maps of the MovingAI benchmarks (.map) and of ROS (.yaml),
+images (.png), arrays (.npy) and tables (.csv), in the order of their names; one of these; an array
+[n, H, W] of 0 and 1 (.npy); or a file of arrays (.npz) with maze [n, H, W] and, if you like, goal
+(as --goals has it) and cost [n, H, W]. Goals and costs that are drawn on a map count. Where a map
+has no goal, goals are chosen at random."""
 
 _EXAMPLES = """\
 examples:
@@ -83,7 +83,7 @@ def add_parser(commands: Any) -> None:
     for name in ("valid", "test"):
         add(f"--{name}_maps", metavar="PATH", help=f"Maps for {name}, instead of a share.")
     add("--seed", metavar="N", type=at_least(0), default=0, help="Of goals, labels and splits.")
-    add("--cell", metavar="N", type=at_least(1), default=1, help="For images: pixels per cell.")
+    add("--cell", metavar="N", type=at_least(1), default=1, help="Pixels per cell of images.")
     add("--preview", metavar="FILE", help="Picture of some of the maps to write, *.png.")
     parser.set_defaults(run=_run, parser=parser)
 

@@ -25,10 +25,10 @@ _ABOUT = """\
 Plans a path on a map of your own with a trained planner, draws it and says how it compares with a
 shortest one.
 
-A map is a drawing (.txt: # wall, . free, S start, G goal, 1 to 9 what entering a cell costs), a
-map of the MovingAI benchmarks (.map), a black-and-white image (.png), or an array (.npy) or table
-(.csv) of 0 and 1, 1 for free; - reads a drawing from the standard input. Of several goals any
-counts. Costs need a planner that was trained with them."""
+A map is a drawing (.txt: # wall, . or a blank free, S start, G goal, 1 to 9 what entering a cell
+costs), a map of the MovingAI benchmarks (.map) or of ROS (.yaml), a black-and-white image (.png),
+or an array (.npy) or table (.csv) of 0 and 1, 1 for free; - reads a drawing from the standard
+input. Of several goals any counts. Costs need a planner that was trained with them."""
 
 _EXAMPLES = """\
 examples:
@@ -74,7 +74,7 @@ def add_parser(commands: Any) -> None:
         metavar="N",
         type=at_least(1),
         default=1,
-        help="For images: pixels per cell, by default 1.",
+        help="For images and maps of ROS: how many pixels wide a cell is, by default 1.",
     )
     parser.add_argument(
         "--cost",

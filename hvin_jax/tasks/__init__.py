@@ -13,6 +13,7 @@ from hvin_jax.tasks.generation import FAMILIES, Law, MapLaw, MazeLaw, draw_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
 from hvin_jax.tasks.map_files import read_map
 from hvin_jax.tasks.map_images import from_png, to_png
+from hvin_jax.tasks.map_occupancy import from_ros
 from hvin_jax.tasks.map_texts import from_table, from_text, to_text
 from hvin_jax.tasks.maze_data import (
     SPLITS,
@@ -62,6 +63,7 @@ __all__ = [
     "farthest_start",
     "from_array",
     "from_png",
+    "from_ros",
     "from_table",
     "from_text",
     "get_mechanism",

@@ -10,6 +10,7 @@ import numpy as np
 from hvin_jax._files import check_file
 from hvin_jax.tasks._npz import npy_header
 from hvin_jax.tasks.map_images import from_png
+from hvin_jax.tasks.map_occupancy import from_ros
 from hvin_jax.tasks.map_texts import from_table, from_text
 from hvin_jax.tasks.own_maps import OwnMap, check_cells, from_array
 
@@ -18,9 +19,11 @@ KINDS = {
     ".txt": "a drawing",
     ".map": "a map of the MovingAI benchmarks",
     ".png": "a black-and-white image",
+    ".yaml": "a map of ROS",
     ".npy": "an array of 0 and 1",
     ".csv": "a table of 0 and 1",
 }
+_IMAGES = {".png": from_png, ".yaml": from_ros}
 _TEXTS = {".txt": from_text, ".map": from_text, ".csv": from_table}
 
 
@@ -28,11 +31,11 @@ def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
     """A map from a file, whose name says of what kind it is.
 
     A drawing (`.txt`), a map of the MovingAI benchmarks (`.map`), a black-and-white image (`.png`),
-    an array (`.npy`) or a table (`.csv`) of 0 and 1.
+    a map of ROS (`.yaml`), an array (`.npy`) or a table (`.csv`) of 0 and 1.
 
     Args:
       path: the file.
-      cell: for images, how many pixels wide and high a cell of the map is.
+      cell: for images and maps of ROS, how many pixels wide and high a cell of the map is.
 
     Returns:
       The map, by the name of its file.
@@ -60,8 +63,8 @@ def _read_map(path: str | os.PathLike[str], cell: int) -> OwnMap:
     if kind not in KINDS:
         *known, last = (f"{what} ({ending})" for ending, what in KINDS.items())
         raise ValueError(f"{path}: a map is {', '.join(known)} or {last}, not {kind!r}")
-    if kind == ".png":
-        return from_png(path, cell=cell)
+    if kind in _IMAGES:
+        return _IMAGES[kind](path, cell=cell)
     try:
         if kind == ".npy":
             return from_array(read_array(path))

@@ -24,32 +24,10 @@ def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
     Returns:
       The map, without start and goal.
     """
-    with needs("reading a map from an image", "pillow", extra="draw"):
-        from PIL import Image, UnidentifiedImageError
-    check_file(path)
-    try:
-        with warnings.catch_warnings():
-            # Decided by what an image says of its size, before it is decoded.
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=["PNG"]) as image:
-                size = image.size
-                coloured = _in_colours(image) if math.prod(size) <= MOST_CELLS * cell**2 else None
-    except UnidentifiedImageError as error:
-        raise ValueError(f"{path} is not an image in PNG format") from error
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise ValueError(
-            f"{path} has too many pixels: expected {Image.MAX_IMAGE_PIXELS:,} at most"
-        ) from error
-    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged ones
-        raise ValueError(f"{path} is damaged: {error}") from error
-    if coloured is None:
-        raise ValueError(
-            f"{path} is a map of more than {MOST_CELLS:,} cells, the most that can be read"
-        )
-    paper = Image.new("RGBA", coloured.size, "white")
-    pixels = np.asarray(Image.alpha_composite(paper, coloured).convert("RGB"))
+    image = read_image(path, ("PNG",), cell)
+    pixels = 255 - np.rint((255 - image[..., :3]) * (image[..., 3:] / 255)).astype(np.uint8)
     height, width, _ = pixels.shape
-    if cell < 1 or height % cell or width % cell:
+    if height % cell or width % cell:
         raise ValueError(f"{path} has {height}×{width} pixels, not a grid of {cell}×{cell} cells")
     white, black = (pixels >= _LIGHT).all(-1), (pixels <= _DARK).all(-1)
     if not (white | black).all():
@@ -65,6 +43,41 @@ def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
     if not np.array_equal(maze.repeat(cell, axis=0).repeat(cell, axis=1), free):
         raise ValueError(f"{path}: some cells of {cell}×{cell} pixels are black and white at once")
     return OwnMap(maze)
+
+
+def read_image(path: str | os.PathLike[str], formats: tuple[str, ...], cell: int) -> np.ndarray:
+    """The pixels of an image: uint8 `[H, W, 4]`, red, green, blue and how opaque each is.
+
+    Args:
+      path: the file.
+      formats: those of Pillow that it may have.
+      cell: how many pixels wide and high a cell of the map is; a map may not have any number.
+    """
+    if cell < 1:
+        raise ValueError(f"a cell is {cell} pixels wide, expected 1 or more")
+    with needs("reading a map from an image", "pillow", extra="draw"):
+        from PIL import Image, UnidentifiedImageError
+    check_file(path)
+    try:
+        with warnings.catch_warnings():
+            # Decided by what an image says of its size, before it is decoded.
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=formats) as image:
+                size = image.size
+                coloured = _in_colours(image) if math.prod(size) <= MOST_CELLS * cell**2 else None
+    except UnidentifiedImageError as error:
+        raise ValueError(f"{path} is not an image in {' or '.join(formats)} format") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise ValueError(
+            f"{path} has too many pixels: expected {Image.MAX_IMAGE_PIXELS:,} at most"
+        ) from error
+    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged ones
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if coloured is None:
+        raise ValueError(
+            f"{path} is a map of more than {MOST_CELLS:,} cells, the most that can be read"
+        )
+    return np.asarray(coloured)
 
 
 def _in_colours(image: Any) -> Any:

@@ -1,7 +1,8 @@
 """Maps as texts: drawings, maps of the MovingAI benchmarks, and tables of 0 and 1.
 
-A drawing has one character per cell: `#` wall, `.` free, `S` start, `G` goal, both free. There may
-be several goals. Digits are free cells that cost so much to enter, 1 to 9; all others cost 1.
+A drawing has one character per cell: `#` wall, `.` or a blank free, `S` start, `G` goal, both
+free. There may be several goals. Digits are free cells that cost so much to enter, 1 to 9; all
+others cost 1. Where free cells are blanks, those at the end of a line may be missing.
 
     #######
     #S..#.#
@@ -21,7 +22,7 @@ import numpy as np
 
 from hvin_jax.tasks.own_maps import Cell, OwnMap, check_cells
 
-_DRAWN = "#.123456789SG"
+_DRAWN = "#. 123456789SG"
 _FREE, _WALLS = ".GS", "@OTW"
 
 
@@ -74,7 +75,13 @@ def _lines(text: str, what: str) -> list[str]:
 
 
 def _drawing(lines: Sequence[str]) -> OwnMap:
-    expected = "# (wall), . (free), S (start), G (goal) or what entering the cell costs, 1 to 9"
+    if any(" " in line for line in lines):  # and editors take away what ends a line
+        longest = max(map(len, lines))
+        check_cells(longest * len(lines), "the drawing of the map")
+        lines = [line.ljust(longest) for line in lines]
+    expected = (
+        "# (wall), . or a blank (free), S (start), G (goal) or what entering the cell costs, 1 to 9"
+    )
     _check_rows(lines, _DRAWN.__contains__, expected)
     marks: dict[str, list[Cell]] = {"S": [], "G": []}
     for row, line in enumerate(lines):

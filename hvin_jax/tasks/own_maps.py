@@ -1,6 +1,7 @@
 """Maps of your own: what a map is, and one from an array.
 
-Texts are in `map_texts`, images in `map_images`; `map_files` reads them all.
+Texts are in `map_texts`, images in `map_images`, those of robots in `map_occupancy`; `map_files`
+reads them all.
 """
 
 import dataclasses

@@ -235,6 +235,9 @@ _MAPS = {
     "long.txt": damage.writes("." * 30_000_000),
     "tall.txt": damage.writes(".\n" * 20_000_000),
     "wide.txt": damage.writes(f"S{'.' * 5_000_000}G"),
+    "empty.yaml": damage.writes(""),
+    "itself.yaml": damage.writes("image: itself.yaml\nfree_thresh: 0.2\n"),
+    "long.yaml": damage.writes("image: x\n" * 5_000_000),
     "empty.png": damage.writes(b""),
     "bytes.png": damage.DAMAGED["bytes at random"],
     "text.png": damage.writes(DRAWING),
@@ -310,7 +313,7 @@ def _maps():
         if name in (*_SOUND_MAPS, "sparse.txt", "jpeg.png", "13000.png", "complex.npy"):
             yield Case("map", "experiments.plan", name, (name, "--out="), _made(name, how))
     for name, how in damage.NO_FILES.items():
-        for kind in ("txt", "png", "npy"):
+        for kind in ("txt", "png", "npy", "yaml"):
             words = (f"bad.{kind}", "--out=")
             spoil = _made(words[0], how)
             yield Case("not a file", "read_map", f"{words[0]}: {name}", words[:1], spoil)

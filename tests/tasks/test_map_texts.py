@@ -20,8 +20,21 @@ def test_text_by_hand():
 
 def test_blank_lines_around_a_drawing():
     assert from_text("  \n###\n#S#\n###\n   \n\n").maze.shape == (3, 3)
-    with pytest.raises(ValueError, match="unknown character ' ' in line 1, column 1 of"):
-        from_text("  ###\n  #S#\n")
+
+
+def test_blanks_are_free():
+    own = from_text("#####\n#S  #\n# #G#\n#####\n")
+    assert own.maze.tolist()[1:3] == [[0, 1, 1, 1, 0], [0, 1, 0, 1, 0]]
+    assert (own.start, own.goal) == ((1, 1), (2, 3))
+    # At the end of a line they may be missing, and a line of them may be empty.
+    assert from_text("S  #\n\n #\n  #G").maze.tolist() == [
+        [1, 1, 1, 0],
+        [1, 1, 1, 1],
+        [1, 0, 1, 1],
+        [1, 1, 0, 1],
+    ]
+    with pytest.raises(ValueError, match="drawing of the map has more than 16,777,216 cells"):
+        from_text("# " + "#" * 10_000 + "\n#" * 10_000)
 
 
 @pytest.mark.parametrize(
