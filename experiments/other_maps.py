@@ -27,8 +27,9 @@ from experiments.launch.exits import readable_errors, run_main
 from hvin_jax.planner import Planner
 from hvin_jax.planner_files import load_planner
 from hvin_jax.tasks import label_maps
-from hvin_jax.tasks.map_files import KINDS, read_map
+from hvin_jax.tasks.map_files import maps_in, read_map
 from hvin_jax.tasks.measures import Scores, evaluate, start_states
+from hvin_jax.tasks.own_maps import OwnMap
 from hvin_jax.tasks.walls import walled
 from hvin_jax.training.results import git_commit
 
@@ -41,6 +42,16 @@ _MAPS = flags.DEFINE_integer(
     upper_bound=10_000,
 )
 _FILES = flags.DEFINE_list("files", [], "Files of maps or folders of them, in place of all others.")
+_CELL = flags.DEFINE_integer(
+    "cell", 1, "With --files: pixels per cell of images and maps of ROS.", lower_bound=1
+)
+_THRESHOLD = flags.DEFINE_integer(
+    "threshold",
+    None,
+    "With --files: the level from which pixels of grey images are free.",
+    lower_bound=0,
+    upper_bound=255,
+)
 _NAME = flags.DEFINE_string("name", "other_maps", "What the page is called.")
 _SEED = flags.DEFINE_integer("seed", 0, "What maps are drawn from.", lower_bound=0)
 _OUT = flags.DEFINE_string("out", "results/generality", "Folder to write to.")
@@ -64,11 +75,15 @@ def main() -> None:
             maps = [one for _, one in zip(range(_MAPS.value), kind(rng), strict=False)]
             table.append(_row(name, maps, planners))
             say(" | ".join(table[-1]))
+        of_images = {"cell": _CELL, "threshold": _THRESHOLD}
+        more = "".join(
+            f" --{name}={flag.value}" for name, flag in of_images.items() if flag.present
+        )
         commit = git_commit(pathlib.Path(hvin_jax.__file__).parent)
         page.text(
             f"`python -m experiments.other_maps --planners={','.join(_PLANNERS.value)} "
-            f"--maps={_MAPS.value} --seed={_SEED.value}`, commit {commit}. Rates in % over all "
-            "start states, rounded down: at 100.00 none is left. Their number and the longest "
+            f"--maps={_MAPS.value} --seed={_SEED.value}{more}`, commit {commit}. Rates in % over "
+            "all start states, rounded down: at 100.00 none is left. Their number and the longest "
             "path, in actions, are those of the first planner. A map has one goal, drawn at "
             "random; a map in a file has as many, one after another, as the number says."
         )
@@ -109,14 +124,16 @@ def _files() -> dict[str, Callable[[Rng], Maps]]:
     """Maps of one's own: each again and again, for one goal after another."""
     files = []
     for path in map(pathlib.Path, _FILES.value):
-        inside = sorted(x for x in path.glob("*") if x.suffix.lower() in KINDS)
-        if path.is_dir() and not inside:
-            raise ValueError(f"{path} has no maps: no file that ends in {', '.join(KINDS)}")
-        files += inside or [path]
+        files += maps_in(path) if path.is_dir() else [path]
     names = [path.name for path in files]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two of --files are called {min(twice)}")
-    return {path.name: functools.partial(_again, read_map(path).maze) for path in files}
+    maps = {path.name: _read(path) for path in files}
+    return {name: functools.partial(_again, own.maze) for name, own in maps.items()}
+
+
+def _read(path: pathlib.Path) -> OwnMap:
+    return read_map(path, cell=_CELL.value, threshold=_THRESHOLD.value)
 
 
 def _again(maze: np.ndarray, rng: Rng) -> Maps:

@@ -1,6 +1,7 @@
 """`hvin label`: makes a data set of maps of your own."""
 
 import argparse
+import functools
 import pathlib
 from typing import Any
 
@@ -11,7 +12,7 @@ from hvin_jax.cli._parser import Parser, at_least, near_name
 from hvin_jax.tasks._npz import NpzReader
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
-from hvin_jax.tasks.map_files import KINDS, read_array, read_map
+from hvin_jax.tasks.map_files import maps_in, read_array, read_map
 from hvin_jax.tasks.maze_data import MazeSplits
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism
@@ -84,6 +85,7 @@ def add_parser(commands: Any) -> None:
         add(f"--{name}_maps", metavar="PATH", help=f"Maps for {name}, instead of a share.")
     add("--seed", metavar="N", type=at_least(0), default=0, help="Of goals, labels and splits.")
     add("--cell", metavar="N", type=at_least(1), default=1, help="Pixels per cell of images.")
+    add("--threshold", metavar="N", type=at_least(0), help="Level from which grey pixels are free.")
     add("--preview", metavar="FILE", help="Picture of some of the maps to write, *.png.")
     parser.set_defaults(run=_run, parser=parser)
 
@@ -170,11 +172,9 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
     place = pathlib.Path(path)
     goals: Any = None if arguments.goals is None else read_array(arguments.goals)
     costs = None if arguments.costs is None else read_array(arguments.costs)
+    read = functools.partial(read_map, cell=arguments.cell, threshold=arguments.threshold)
     if place.is_dir():
-        files = sorted(x for x in place.iterdir() if x.suffix.lower() in KINDS)
-        if not files:
-            raise ValueError(f"{path} has no maps: no file that ends in {', '.join(KINDS)}")
-        return [read_map(file, cell=arguments.cell) for file in files], goals, costs
+        return [read(file) for file in maps_in(place)], goals, costs
     check_file(place)
     if place.suffix == ".npz":
         arrays = _arrays(place)
@@ -183,7 +183,7 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
         return _each(arrays["maze"], path), goals, costs
     if place.suffix == ".npy":
         return _each(read_array(place), path), goals, costs
-    return [read_map(place, cell=arguments.cell)], goals, costs
+    return [read(place)], goals, costs
 
 
 def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:

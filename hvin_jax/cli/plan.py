@@ -77,6 +77,13 @@ def add_parser(commands: Any) -> None:
         help="For images and maps of ROS: how many pixels wide a cell is, by default 1.",
     )
     parser.add_argument(
+        "--threshold",
+        metavar="LEVEL",
+        type=at_least(0),
+        help="For images in grey: pixels from this level on, 0 to 255, are free, and cells all of "
+        "whose pixels are.",
+    )
+    parser.add_argument(
         "--cost",
         metavar="FILE",
         help="What it costs to enter each cell: an array of numbers (.npy) of the map's shape.",
@@ -143,7 +150,7 @@ def _read(arguments: argparse.Namespace) -> OwnMap:
         if any("\ud800" <= character <= "\udfff" for character in text):  # as undecoded bytes are
             raise ValueError("the standard input is not a text in UTF-8, as a drawing is")
         return from_text(text)
-    return read_map(given[0], cell=arguments.cell)
+    return read_map(given[0], cell=arguments.cell, threshold=arguments.threshold)
 
 
 def _state(name: str, text: str | None, drawn: tuple[int, int] | None) -> tuple[int | str, ...]:

@@ -23,11 +23,12 @@ KINDS = {
     ".npy": "an array of 0 and 1",
     ".csv": "a table of 0 and 1",
 }
-_IMAGES = {".png": from_png, ".yaml": from_ros}
 _TEXTS = {".txt": from_text, ".map": from_text, ".csv": from_table}
 
 
-def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
+def read_map(
+    path: str | os.PathLike[str], *, cell: int = 1, threshold: int | None = None
+) -> OwnMap:
     """A map from a file, whose name says of what kind it is.
 
     A drawing (`.txt`), a map of the MovingAI benchmarks (`.map`), a black-and-white image (`.png`),
@@ -36,11 +37,25 @@ def read_map(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
     Args:
       path: the file.
       cell: for images and maps of ROS, how many pixels wide and high a cell of the map is.
+      threshold: for images in grey, how light a pixel is that is free, see `from_png`.
 
     Returns:
       The map, by the name of its file.
     """
-    return dataclasses.replace(_read_map(path, cell), name=str(path))
+    return dataclasses.replace(_read_map(path, cell, threshold), name=str(path))
+
+
+def maps_in(folder: str | os.PathLike[str]) -> list[pathlib.Path]:
+    """The files of maps in a folder, in the order of their names.
+
+    An image that is called like a map of ROS is that map's, no map of its own.
+    """
+    files = sorted(x for x in pathlib.Path(folder).iterdir() if x.suffix.lower() in KINDS)
+    robots = {x.stem for x in files if x.suffix.lower() == ".yaml"}
+    files = [x for x in files if x.suffix.lower() != ".png" or x.stem not in robots]
+    if not files:
+        raise ValueError(f"{folder} has no maps: no file that ends in {', '.join(KINDS)}")
+    return files
 
 
 def read_array(path: str | os.PathLike[str]) -> np.ndarray:
@@ -57,14 +72,16 @@ def read_array(path: str | os.PathLike[str]) -> np.ndarray:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _read_map(path: str | os.PathLike[str], cell: int) -> OwnMap:
+def _read_map(path: str | os.PathLike[str], cell: int, threshold: int | None) -> OwnMap:
     kind = pathlib.Path(path).suffix.lower()
     check_file(path)
     if kind not in KINDS:
         *known, last = (f"{what} ({ending})" for ending, what in KINDS.items())
         raise ValueError(f"{path}: a map is {', '.join(known)} or {last}, not {kind!r}")
-    if kind in _IMAGES:
-        return _IMAGES[kind](path, cell=cell)
+    if kind == ".png":
+        return from_png(path, cell=cell, threshold=threshold)
+    if kind == ".yaml":
+        return from_ros(path, cell=cell)
     try:
         if kind == ".npy":
             return from_array(read_array(path))

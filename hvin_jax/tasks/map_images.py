@@ -14,18 +14,26 @@ from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap
 _DARK, _LIGHT = 64, 191  # grey levels up to here are black, from here on white
 
 
-def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
+def from_png(
+    path: str | os.PathLike[str], *, cell: int = 1, threshold: int | None = None
+) -> OwnMap:
     """A map from a black (wall) and white (free) image.
 
     Args:
       path: the file; transparent parts count as white.
       cell: how many pixels wide and high a cell of the map is.
+      threshold: for images in grey, from 0 to 255: how light a pixel is that is free, and a cell is
+        if all of its pixels are. Without one, grey is an error, and cells of two colours are.
 
     Returns:
       The map, without start and goal.
     """
     image = read_image(path, ("PNG",), cell)
     pixels = 255 - np.rint((255 - image[..., :3]) * (image[..., 3:] / 255)).astype(np.uint8)
+    if threshold is not None:
+        if not 0 <= threshold <= 255:
+            raise ValueError(f"the threshold is {threshold}, expected a grey level from 0 to 255")
+        return OwnMap(free_cells(pixels.mean(-1) >= threshold, cell))
     height, width, _ = pixels.shape
     if height % cell or width % cell:
         raise ValueError(f"{path} has {height}×{width} pixels, not a grid of {cell}×{cell} cells")
@@ -36,7 +44,7 @@ def from_png(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
         what = f"grey ({red}/255)" if red == green == blue else f"coloured ({red}, {green}, {blue})"
         raise ValueError(
             f"{path}: the pixel in row {row}, column {column} is {what}, "
-            "expected black for walls and white for free cells"
+            "expected black for walls and white for free cells, or a threshold between them"
         )
     free = np.asarray(white, np.uint8)
     maze = np.ascontiguousarray(free[::cell, ::cell])
@@ -78,6 +86,18 @@ def read_image(path: str | os.PathLike[str], formats: tuple[str, ...], cell: int
             f"{path} is a map of more than {MOST_CELLS:,} cells, the most that can be read"
         )
     return np.asarray(coloured)
+
+
+def free_cells(free: np.ndarray, cell: int) -> np.ndarray:
+    """Cells, uint8, of `cell` × `cell` pixels each, that are free if all of their pixels are.
+
+    Those at the end of an image that are cut off by it are not.
+    """
+    for axis, side in enumerate(free.shape):
+        begins = np.arange(0, side, cell)
+        free = np.logical_and.reduceat(free, begins, axis=axis)
+        free &= np.expand_dims(begins + cell <= side, 1 - axis)
+    return free.astype(np.uint8)
 
 
 def _in_colours(image: Any) -> Any:

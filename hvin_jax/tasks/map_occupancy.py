@@ -4,10 +4,8 @@ import os
 import pathlib
 import re
 
-import numpy as np
-
 from hvin_jax._files import check_file
-from hvin_jax.tasks.map_images import read_image
+from hvin_jax.tasks.map_images import free_cells, read_image
 from hvin_jax.tasks.own_maps import OwnMap
 
 _FORMATS = ("PPM", "PNG", "BMP")  # as map_saver writes them; that of .pgm is one of the first
@@ -43,11 +41,7 @@ def from_ros(path: str | os.PathLike[str], *, cell: int = 1) -> OwnMap:
     grey = image[..., :3].mean(-1)
     occupied = (grey if negate else 255 - grey) / 255
     free = (occupied < threshold) & (image[..., 3] == 255)
-    for axis, side in enumerate(free.shape):
-        whole = np.arange(0, side, cell) + cell <= side
-        free = np.logical_and.reduceat(free, np.arange(0, side, cell), axis=axis)
-        free &= np.expand_dims(whole, 1 - axis)
-    return OwnMap(free.astype(np.uint8))
+    return OwnMap(free_cells(free, cell))
 
 
 def _about(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hvin_jax.tasks.map_files import read_map
+from hvin_jax.tasks.map_files import maps_in, read_map
 from hvin_jax.tasks.map_images import to_png
 from hvin_jax.tasks.map_texts import from_text, to_text
 from hvin_jax.tasks.own_maps import from_array
@@ -70,3 +70,11 @@ def test_bad_files_are_explained(tmp_path):
         read_map(tmp_path / "map.gif")
     with pytest.raises(ValueError, match="no such file"):
         read_map(tmp_path / "none.txt")
+
+
+def test_maps_in_a_folder(tmp_path):
+    with pytest.raises(ValueError, match=r"has no maps: no file that ends in \.txt, \.map, \.png"):
+        maps_in(tmp_path)
+    for name in ("b.txt", "lab.yaml", "lab.png", "lab.pgm", "a.PNG", "notes.md"):
+        (tmp_path / name).touch()
+    assert [path.name for path in maps_in(tmp_path)] == ["a.PNG", "b.txt", "lab.yaml"]

@@ -36,3 +36,22 @@ def test_transparent_is_white(tmp_path):
     pixels[0, 0, 3] = 255
     Image.fromarray(pixels).save(tmp_path / "map.png")
     assert from_png(tmp_path / "map.png").maze.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize("cell", [1, 2, 5])
+def test_images_in_grey(tmp_path, cell):
+    """Walls that are drawn smoothly: a cell is free if all of its pixels are light enough."""
+    grey = np.random.default_rng(0).integers(0, 256, (11, 10)).astype(np.uint8)
+    Image.fromarray(grey).save(tmp_path / "map.png")
+    expected = [
+        [int((grey[i : i + cell, j : j + cell] >= 60).sum() == cell**2) for j in range(0, 10, cell)]
+        for i in range(0, 11, cell)
+    ]
+    assert from_png(tmp_path / "map.png", cell=cell, threshold=60).maze.tolist() == expected
+
+
+@pytest.mark.parametrize("threshold", [-1, 256])
+def test_bad_thresholds(tmp_path, threshold):
+    Image.fromarray(np.zeros((2, 2), np.uint8)).save(tmp_path / "map.png")
+    with pytest.raises(ValueError, match=f"threshold is {threshold}, expected a grey level"):
+        from_png(tmp_path / "map.png", threshold=threshold)
