@@ -17,6 +17,7 @@ import itertools
 import math
 import pathlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -27,7 +28,7 @@ from experiments.launch.exits import readable_errors, run_main
 from hvin_jax.planner import Planner
 from hvin_jax.planner_files import load_planner
 from hvin_jax.tasks import label_maps
-from hvin_jax.tasks.map_files import maps_in, read_map
+from hvin_jax.tasks.map_files import read_map, read_maps
 from hvin_jax.tasks.measures import Scores, evaluate, start_states
 from hvin_jax.tasks.own_maps import OwnMap
 from hvin_jax.tasks.walls import walled
@@ -122,18 +123,15 @@ def _percent(rate: float) -> str:
 
 def _files() -> dict[str, Callable[[Rng], Maps]]:
     """Maps of one's own: each again and again, for one goal after another."""
-    files = []
+    of_images: dict[str, Any] = {"cell": _CELL.value, "threshold": _THRESHOLD.value}
+    maps: list[OwnMap] = []
     for path in map(pathlib.Path, _FILES.value):
-        files += maps_in(path) if path.is_dir() else [path]
-    names = [path.name for path in files]
+        maps += read_maps(path, **of_images) if path.is_dir() else [read_map(path, **of_images)]
+    names = [pathlib.Path(own.name).name for own in maps]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two of --files are called {min(twice)}")
-    maps = {path.name: _read(path) for path in files}
-    return {name: functools.partial(_again, own.maze) for name, own in maps.items()}
-
-
-def _read(path: pathlib.Path) -> OwnMap:
-    return read_map(path, cell=_CELL.value, threshold=_THRESHOLD.value)
+    kinds = (functools.partial(_again, own.maze) for own in maps)
+    return dict(zip(names, kinds, strict=True))
 
 
 def _again(maze: np.ndarray, rng: Rng) -> Maps:

@@ -1,7 +1,6 @@
 """`hvin label`: makes a data set of maps of your own."""
 
 import argparse
-import functools
 import pathlib
 from typing import Any
 
@@ -12,7 +11,7 @@ from hvin_jax.cli._parser import Parser, at_least, near_name
 from hvin_jax.tasks._npz import NpzReader
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
-from hvin_jax.tasks.map_files import maps_in, read_array, read_map
+from hvin_jax.tasks.map_files import read_array, read_map, read_maps
 from hvin_jax.tasks.maze_data import MazeSplits
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism
@@ -172,9 +171,9 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
     place = pathlib.Path(path)
     goals: Any = None if arguments.goals is None else read_array(arguments.goals)
     costs = None if arguments.costs is None else read_array(arguments.costs)
-    read = functools.partial(read_map, cell=arguments.cell, threshold=arguments.threshold)
+    of_images = {"cell": arguments.cell, "threshold": arguments.threshold}
     if place.is_dir():
-        return [read(file) for file in maps_in(place)], goals, costs
+        return read_maps(place, **of_images), goals, costs
     check_file(place)
     if place.suffix == ".npz":
         arrays = _arrays(place)
@@ -183,7 +182,7 @@ def _read(path: str, arguments: argparse.Namespace) -> tuple[list[OwnMap], Any, 
         return _each(arrays["maze"], path), goals, costs
     if place.suffix == ".npy":
         return _each(read_array(place), path), goals, costs
-    return [read(place)], goals, costs
+    return [read_map(place, **of_images)], goals, costs
 
 
 def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:

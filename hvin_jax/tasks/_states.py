@@ -51,10 +51,13 @@ def states_of(state: Any, maze: np.ndarray, *, mechanism: Mechanism, name: str) 
         or len(entries) not in (2, 3)
         or not all(isinstance(x, int) or (isinstance(x, float) and x.is_integer()) for x in entries)
     ):
+        turns = (
+            f" or (row, column, orientation), where an orientation of {mechanism.name} is 0 to "
+            f"{len(names) - 1} or one of {', '.join(names)}"
+        )
         raise ValueError(
-            f"{name} is {_shown(state)}, expected whole numbers (row, column) or (row, column, "
-            f"orientation), where an orientation of {mechanism.name} is 0 to {len(names) - 1} or "
-            f"one of {', '.join(names)}"
+            f"{name} is {_shown(state)}, expected whole numbers (row, column)"
+            f"{turns if len(names) > 1 else ''}"
         )
     row, column, *orientation = (int(x) for x in entries)
     height, width = maze.shape

@@ -4,13 +4,14 @@ import dataclasses
 import math
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 
 from hvin_jax._files import check_file
 from hvin_jax.tasks._npz import npy_header
 from hvin_jax.tasks.map_images import from_png
-from hvin_jax.tasks.map_occupancy import from_ros
+from hvin_jax.tasks.map_occupancy import from_ros, image_of
 from hvin_jax.tasks.map_texts import from_table, from_text
 from hvin_jax.tasks.own_maps import OwnMap, check_cells, from_array
 
@@ -27,7 +28,7 @@ _TEXTS = {".txt": from_text, ".map": from_text, ".csv": from_table}
 
 
 def read_map(
-    path: str | os.PathLike[str], *, cell: int = 1, threshold: int | None = None
+    path: str | os.PathLike[str], *, cell: int = 1, threshold: float | None = None
 ) -> OwnMap:
     """A map from a file, whose name says of what kind it is.
 
@@ -42,20 +43,45 @@ def read_map(
     Returns:
       The map, by the name of its file.
     """
-    return dataclasses.replace(_read_map(path, cell, threshold), name=str(path))
+    kind = _kind(path)
+    check_file(path)
+    if kind not in KINDS:
+        *known, last = (f"{what} ({ending})" for ending, what in KINDS.items())
+        raise ValueError(f"{path}: a map is {', '.join(known)} or {last}, not {kind!r}")
+    for name, given, kinds in (
+        ("cell", cell != 1, (".png", ".yaml")),
+        ("threshold", threshold is not None, (".png",)),
+    ):
+        if given and kind not in kinds:
+            raise ValueError(f"{path}: {KINDS[kind]} has no {name}, only {' or '.join(kinds)}")
+    return dataclasses.replace(_read_map(path, kind, cell, threshold), name=str(path))
 
 
-def maps_in(folder: str | os.PathLike[str]) -> list[pathlib.Path]:
-    """The files of maps in a folder, in the order of their names.
+def read_maps(
+    folder: str | os.PathLike[str], *, cell: int = 1, threshold: float | None = None
+) -> list[OwnMap]:
+    """The maps of a folder, in the order of their names.
 
-    An image that is called like a map of ROS is that map's, no map of its own.
+    Images that maps of ROS name are those maps', no maps of their own.
+
+    Args:
+      folder: with files of all kinds.
+      cell: of those that have one, see `read_map`.
+      threshold: the same.
+
+    Returns:
+      The maps.
     """
-    files = sorted(x for x in pathlib.Path(folder).iterdir() if x.suffix.lower() in KINDS)
-    robots = {x.stem for x in files if x.suffix.lower() == ".yaml"}
-    files = [x for x in files if x.suffix.lower() != ".png" or x.stem not in robots]
+    files = sorted(x for x in pathlib.Path(folder).iterdir() if _kind(x) in KINDS)
+    named = {image_of(x).resolve() for x in files if _kind(x) == ".yaml"}
+    files = [x for x in files if x.resolve() not in named]
     if not files:
         raise ValueError(f"{folder} has no maps: no file that ends in {', '.join(KINDS)}")
-    return files
+    options: dict[str, dict[str, Any]] = {
+        ".png": {"cell": cell, "threshold": threshold},
+        ".yaml": {"cell": cell, "threshold": None},
+    }
+    return [read_map(x, **options.get(_kind(x), {})) for x in files]
 
 
 def read_array(path: str | os.PathLike[str]) -> np.ndarray:
@@ -72,12 +98,14 @@ def read_array(path: str | os.PathLike[str]) -> np.ndarray:
         return np.lib.format.read_array(file, allow_pickle=False)
 
 
-def _read_map(path: str | os.PathLike[str], cell: int, threshold: int | None) -> OwnMap:
+def _kind(path: str | os.PathLike[str]) -> str:
     kind = pathlib.Path(path).suffix.lower()
-    check_file(path)
-    if kind not in KINDS:
-        *known, last = (f"{what} ({ending})" for ending, what in KINDS.items())
-        raise ValueError(f"{path}: a map is {', '.join(known)} or {last}, not {kind!r}")
+    return ".yaml" if kind == ".yml" else kind
+
+
+def _read_map(
+    path: str | os.PathLike[str], kind: str, cell: int, threshold: float | None
+) -> OwnMap:
     if kind == ".png":
         return from_png(path, cell=cell, threshold=threshold)
     if kind == ".yaml":

@@ -1,6 +1,8 @@
 """Maps as black-and-white images, PNG."""
 
 import math
+import numbers
+import operator
 import os
 import warnings
 from typing import Any
@@ -11,11 +13,12 @@ from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write, check_file
 from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap
 
-_DARK, _LIGHT = 64, 191  # grey levels up to here are black, from here on white
+# Levels up to here are black, from here on white; 205, unknown in maps of robots, is neither.
+_DARK, _LIGHT = 31, 224
 
 
 def from_png(
-    path: str | os.PathLike[str], *, cell: int = 1, threshold: int | None = None
+    path: str | os.PathLike[str], *, cell: int = 1, threshold: float | None = None
 ) -> OwnMap:
     """A map from a black (wall) and white (free) image.
 
@@ -28,12 +31,13 @@ def from_png(
     Returns:
       The map, without start and goal.
     """
-    image = read_image(path, ("PNG",), cell)
-    pixels = 255 - np.rint((255 - image[..., :3]) * (image[..., 3:] / 255)).astype(np.uint8)
+    if threshold is not None and not (
+        isinstance(threshold, numbers.Real) and 0 <= threshold <= 255
+    ):
+        raise ValueError(f"the threshold is {threshold}, expected a grey level from 0 to 255")
+    pixels = _on_white(read_image(path, ("PNG",), cell))
     if threshold is not None:
-        if not 0 <= threshold <= 255:
-            raise ValueError(f"the threshold is {threshold}, expected a grey level from 0 to 255")
-        return OwnMap(free_cells(pixels.mean(-1) >= threshold, cell))
+        return OwnMap(free_cells(brightness(pixels) >= 3 * threshold, cell))
     height, width, _ = pixels.shape
     if height % cell or width % cell:
         raise ValueError(f"{path} has {height}×{width} pixels, not a grid of {cell}×{cell} cells")
@@ -59,20 +63,25 @@ def read_image(path: str | os.PathLike[str], formats: tuple[str, ...], cell: int
     Args:
       path: the file.
       formats: those of Pillow that it may have.
-      cell: how many pixels wide and high a cell of the map is; a map may not have any number.
+      cell: how many pixels wide and high a cell of the map is, which may not have any number.
     """
-    if cell < 1:
-        raise ValueError(f"a cell is {cell} pixels wide, expected 1 or more")
     with needs("reading a map from an image", "pillow", extra="draw"):
         from PIL import Image, UnidentifiedImageError
     check_file(path)
+    try:
+        operator.index(cell)
+    except TypeError as error:
+        raise TypeError(f"a cell is {cell!r} pixels wide, expected a whole number") from error
+    if cell < 1:
+        raise ValueError(f"a cell is {cell} pixels wide, expected 1 or more")
     try:
         with warnings.catch_warnings():
             # Decided by what an image says of its size, before it is decoded.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=formats) as image:
                 size = image.size
-                coloured = _in_colours(image) if math.prod(size) <= MOST_CELLS * cell**2 else None
+                small = math.prod(size) <= MOST_CELLS * cell**2 and cell <= max(size)
+                pixels = _in_colours(image) if small else None
     except UnidentifiedImageError as error:
         raise ValueError(f"{path} is not an image in {' or '.join(formats)} format") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -81,11 +90,18 @@ def read_image(path: str | os.PathLike[str], formats: tuple[str, ...], cell: int
         ) from error
     except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged ones
         raise ValueError(f"{path} is damaged: {error}") from error
-    if coloured is None:
+    if cell > max(size):
+        raise ValueError(f"a cell is {cell} pixels wide, more than {path} has: {size[1]}×{size[0]}")
+    if pixels is None:
         raise ValueError(
             f"{path} is a map of more than {MOST_CELLS:,} cells, the most that can be read"
         )
-    return np.asarray(coloured)
+    return pixels
+
+
+def brightness(pixels: np.ndarray) -> np.ndarray:
+    """Red, green and blue together, 0 to 765, uint16 `[H, W]`."""
+    return pixels[..., :3].sum(-1, dtype=np.uint16)
 
 
 def free_cells(free: np.ndarray, cell: int) -> np.ndarray:
@@ -100,13 +116,23 @@ def free_cells(free: np.ndarray, cell: int) -> np.ndarray:
     return free.astype(np.uint8)
 
 
-def _in_colours(image: Any) -> Any:
+def _in_colours(image: Any) -> np.ndarray:
     """An image with 8 bits for each of red, green, blue and how opaque it is."""
     from PIL import Image
 
+    if image.mode == "F":
+        raise ValueError("its pixels are real numbers")
     if image.mode.startswith("I"):  # 16 bits of grey, which Pillow would cut off at 255
         image = Image.fromarray((np.asarray(image) // 257).astype(np.uint8))
-    return image.convert("RGBA")
+    return np.asarray(image.convert("RGBA"))
+
+
+def _on_white(image: np.ndarray) -> np.ndarray:
+    """Red, green and blue of an image that lies on white paper."""
+    colours, opaque = image[..., :3], image[..., 3:]
+    if (opaque == 255).all():
+        return colours
+    return 255 - np.rint((255 - colours) * (opaque / np.float32(255))).astype(np.uint8)
 
 
 def to_png(own_map: OwnMap, path: str | os.PathLike[str], *, cell: int = 1) -> None:

@@ -1,14 +1,16 @@
 """Maps as texts: drawings, maps of the MovingAI benchmarks, and tables of 0 and 1.
 
-A drawing has one character per cell: `#` wall, `.` or a blank free, `S` start, `G` goal, both
-free. There may be several goals. Digits are free cells that cost so much to enter, 1 to 9; all
-others cost 1. Where free cells are blanks, those at the end of a line may be missing.
+A drawing has one character per cell: `#` wall, `.` free, `S` start, `G` goal, both free. There may
+be several goals. Digits are free cells that cost so much to enter, 1 to 9; all others cost 1.
 
     #######
     #S..#.#
     #.#.#.#
     #.#..G#
     #######
+
+Free cells may be blanks instead of `.`, in all of a drawing. Then a blank is a cell wherever it
+stands, and a line that is shorter than others goes on with them.
 
 A [MovingAI](https://movingai.com/benchmarks/formats.html) map begins with `type`. Its `.`, `G` and
 `S` (swamp) are free, `@`, `O`, `T` (trees) and `W` (water) are walls; where to start and to go it
@@ -29,13 +31,21 @@ _FREE, _WALLS = ".GS", "@OTW"
 def from_text(text: str) -> OwnMap:
     """A map from a drawing, or from a MovingAI map; empty lines around it are ignored."""
     lines = _lines(text, "the drawing of the map")
-    return _benchmark(lines) if re.match(r"type\b", lines[0]) else _drawing(lines)
+    dense = _without_margins([line.rstrip() for line in lines])
+    if not dense:
+        raise ValueError("the drawing of the map is empty")
+    if re.match(r"type\b", dense[0]):
+        return _benchmark(dense)
+    blank = any(" " in line for line in dense)
+    return _drawing(_filled(_without_margins(lines)) if blank else dense)
 
 
 def from_table(text: str) -> OwnMap:
     """A map from a table, in each line 0 (wall) and 1 (free) by commas, semicolons or blanks."""
-    lines = _lines(text, "the table of the map")
-    rows = [re.split(r"\s*[,;]\s*|\s+", line.strip()) for line in lines]
+    lines = _without_margins([line.strip() for line in _lines(text, "the table of the map")])
+    if not lines:
+        raise ValueError("the table of the map is empty")
+    rows = [re.split(r"\s*[,;]\s*|\s+", line) for line in lines]
     _check_rows(rows, lambda cell: _number(cell) in (0, 1), "0 (wall) or 1 (free)")
     return OwnMap(np.array([[_number(cell) for cell in row] for row in rows]).astype(np.uint8))
 
@@ -64,21 +74,29 @@ def to_text(own_map: OwnMap, *, path: np.ndarray | None = None) -> str:
 
 
 def _lines(text: str, what: str) -> list[str]:
-    """The lines of a text, without empty ones around them."""
-    text = text.removeprefix("\ufeff")  # a byte order mark, which some editors write
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is a {type(text).__name__}, expected a str; read_map reads files")
     check_cells(len(text), what)
-    lines = [line.rstrip() for line in text.splitlines()]
+    text = text.removeprefix("\ufeff")  # a byte order mark, which some editors write
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _without_margins(lines: Sequence[str]) -> list[str]:
+    """The lines from the first to the last that is not empty."""
     drawn = [row for row, line in enumerate(lines) if line]
-    if not drawn:
-        raise ValueError(f"{what} is empty")
-    return lines[drawn[0] : drawn[-1] + 1]
+    return list(lines[drawn[0] : drawn[-1] + 1]) if drawn else []
+
+
+def _filled(lines: Sequence[str]) -> list[str]:
+    """Lines of a drawing with blanks, with those that editors take away at their ends."""
+    if any("." in line for line in lines):
+        raise ValueError("the drawing of the map has dots and blanks for free cells: take one")
+    longest = max(map(len, lines))
+    check_cells(longest * len(lines), "the drawing of the map")
+    return [line.ljust(longest) for line in lines]
 
 
 def _drawing(lines: Sequence[str]) -> OwnMap:
-    if any(" " in line for line in lines):  # and editors take away what ends a line
-        longest = max(map(len, lines))
-        check_cells(longest * len(lines), "the drawing of the map")
-        lines = [line.ljust(longest) for line in lines]
     expected = (
         "# (wall), . or a blank (free), S (start), G (goal) or what entering the cell costs, 1 to 9"
     )
@@ -122,11 +140,6 @@ def _check_rows(
 ) -> None:
     """Raises unless rows of cells, below so many lines, are equally long and all cells known."""
     for row, line in enumerate(rows, above + 1):
-        if len(line) != len(rows[0]):
-            raise ValueError(
-                f"line {row} of the map has {len(line)} cells, the first has {len(rows[0])}: "
-                "all must be equally long"
-            )
         strange = {cell for cell in set(line) if not known(cell)}
         if strange:
             column = next(place for place, cell in enumerate(line) if cell in strange)
@@ -134,11 +147,16 @@ def _check_rows(
             raise ValueError(
                 f"unknown {what} in line {row}, column {column + 1} of the map: expected {expected}"
             )
+        if len(line) != len(rows[0]):
+            raise ValueError(
+                f"line {row} of the map has {len(line)} cells, the first has {len(rows[0])}: "
+                "all must be equally long"
+            )
 
 
 def _number(cell: str) -> float | None:
     """What a cell of a table says."""
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)
     except ValueError:
         return None

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hvin_jax.tasks.map_files import maps_in, read_map
+from hvin_jax.tasks.map_files import read_map, read_maps
 from hvin_jax.tasks.map_images import to_png
 from hvin_jax.tasks.map_texts import from_text, to_text
 from hvin_jax.tasks.own_maps import from_array
@@ -72,9 +72,32 @@ def test_bad_files_are_explained(tmp_path):
         read_map(tmp_path / "none.txt")
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("map.txt", {"cell": 2}, "a drawing has no cell, only .png or .yaml"),
+        ("map.npy", {"threshold": 9}, "an array of 0 and 1 has no threshold, only .png"),
+        ("map.yaml", {"threshold": 9}, "a map of ROS has no threshold, only .png"),
+    ],
+)
+def test_options_of_other_kinds(tmp_path, name, options, message):
+    (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=f"{name}: {message}"):
+        read_map(tmp_path / name, **options)
+
+
 def test_maps_in_a_folder(tmp_path):
+    """Of all kinds; images that maps of ROS name are no maps of their own."""
     with pytest.raises(ValueError, match=r"has no maps: no file that ends in \.txt, \.map, \.png"):
-        maps_in(tmp_path)
-    for name in ("b.txt", "lab.yaml", "lab.png", "lab.pgm", "a.PNG", "notes.md"):
-        (tmp_path / name).touch()
-    assert [path.name for path in maps_in(tmp_path)] == ["a.PNG", "b.txt", "lab.yaml"]
+        read_maps(tmp_path)
+    image = Image.fromarray(np.full((4, 4), 230, np.uint8))
+    for name in ("a.PNG", "c.png", "image of c.png"):
+        image.save(tmp_path / name)
+    (tmp_path / "b.txt").write_text(DRAWING)
+    (tmp_path / "c.yml").write_text('image: "image of c.png"\nfree_thresh: 0.2\n')
+    (tmp_path / "notes.md").touch()
+    read = read_maps(tmp_path, cell=2, threshold=99)
+    assert [own.name for own in read] == [
+        str(tmp_path / name) for name in ("a.PNG", "b.txt", "c.png", "c.yml")
+    ]
+    assert [own.maze.shape for own in read] == [(2, 2), (5, 7), (2, 2), (2, 2)]

@@ -31,6 +31,19 @@ def test_png_of_any_kind(tmp_path, mode):
     np.testing.assert_array_equal(from_png(tmp_path / "map.png").maze, maze)
 
 
+def test_unknown_of_robots_is_no_white(tmp_path):
+    Image.fromarray(np.array([[0, 205, 254]], np.uint8)).save(tmp_path / "map.png")
+    with pytest.raises(ValueError, match=r"column 1 is grey \(205/255\)"):
+        from_png(tmp_path / "map.png")
+
+
+def test_half_transparent(tmp_path):
+    pixels = np.array([[[0, 0, 0, 64], [0, 0, 0, 192], [200, 200, 200, 255]]], np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "map.png")
+    assert from_png(tmp_path / "map.png", threshold=191).maze.tolist() == [[1, 0, 1]]
+    assert from_png(tmp_path / "map.png", threshold=192).maze.tolist() == [[0, 0, 1]]
+
+
 def test_transparent_is_white(tmp_path):
     pixels = np.zeros((1, 2, 4), dtype=np.uint8)
     pixels[0, 0, 3] = 255
@@ -50,7 +63,7 @@ def test_images_in_grey(tmp_path, cell):
     assert from_png(tmp_path / "map.png", cell=cell, threshold=60).maze.tolist() == expected
 
 
-@pytest.mark.parametrize("threshold", [-1, 256])
+@pytest.mark.parametrize("threshold", [-1, 256, "x", float("nan")])
 def test_bad_thresholds(tmp_path, threshold):
     Image.fromarray(np.zeros((2, 2), np.uint8)).save(tmp_path / "map.png")
     with pytest.raises(ValueError, match=f"threshold is {threshold}, expected a grey level"):

@@ -34,10 +34,17 @@ def test_what_is_not_known_to_be_free_is_a_wall(lab):
 
 
 def test_thresholds_and_negation(lab):
-    lab.write_text(ABOUT.replace("0.196", "0.25"))  # 205 is occupied with 0.196
-    assert read_map(lab).maze.tolist() == [[0, 1, 1], [1, 1, 1]]
-    lab.write_text(ABOUT.replace("negate: 0", "negate: 1"))
-    assert read_map(lab).maze.tolist() == [[1, 0, 0], [0, 0, 0]]
+    lab.write_text(ABOUT.replace("0.196", "0.19"))  # 206 is occupied with 0.192
+    assert read_map(lab).maze.tolist() == [[0, 1, 1], [0, 1, 0]]
+    for negate in ("1", "true", "yes"):
+        lab.write_text(f"\ufeff{ABOUT}".replace("negate: 0", f'"negate": {negate}'))
+        assert read_map(lab).maze.tolist() == [[1, 0, 0], [0, 0, 0]]
+
+
+def test_what_was_written_for_unknown_is_a_wall(lab):
+    """With Nav2's thresholds 205 would be free; it writes that for unknown all the same."""
+    lab.write_text(ABOUT.replace("0.196", "0.25"))
+    assert read_map(lab).maze.tolist() == MAZE
 
 
 @pytest.mark.parametrize("name", ["map of lab.png", "lab.bmp", "other/lab.ppm"])
@@ -57,7 +64,7 @@ def test_transparent_is_unknown(lab):
     assert read_map(lab).maze.tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("cell", [1, 2, 3, 7, 10**9])
+@pytest.mark.parametrize("cell", [1, 2, 3, 7, 13])
 def test_a_cell_is_free_if_all_of_it_is(lab, cell):
     free = np.random.default_rng(0).random((13, 12)) < 0.9
     Image.fromarray(np.where(free, FREE, UNKNOWN).astype(np.uint8)).save(lab.parent / "lab.pgm")
@@ -78,11 +85,16 @@ def test_a_cell_is_free_if_all_of_it_is(lab, cell):
         ("lab.pgm", "gone.pgm", "gone.pgm: there is no such file"),
         ("lab.pgm", "lab.yaml", "lab.yaml is not an image in PPM or PNG or BMP format"),
         ("lab.pgm", ".", "is a folder, expected a file"),
-        ("negate: 0", "negate: no", "negate is 'no', expected 0 or 1"),
-        ("negate: 0", "mode: raw", "mode is 'raw', expected trinary or scale"),
+        ("image: lab.pgm", "image:", "lab.yaml names no image"),
+        ("negate: 0", "negate: 2", "negate is 2, expected 0 or 1"),
+        ("negate: 0", "mode: raw", "mode is raw, expected trinary or scale"),
+        ("negate: 0", "mode: &a [1, *a]", "is not YAML|mode is a list, expected trinary or scale"),
+        ("negate: 0", " negate: 0", "is not YAML, as a map of ROS is: "),
+        ("negate: 0", "#" * 70_000, "has more than 65,536 bytes"),
+        ("0.65", "0.1", "free_thresh is above occupied_thresh"),
         ("free_thresh: 0.196", "", "free_thresh is nothing, expected a number from 0 to 1"),
         ("0.196", "nan", "free_thresh is nan, expected a number from 0 to 1"),
-        ("0.196", "[0.1]", "free_thresh is .0.1., expected a number from 0 to 1"),
+        ("0.196", "[0.1]", "free_thresh is a list, expected a number from 0 to 1"),
     ],
 )
 def test_bad_descriptions_are_explained(lab, said, instead, message):
@@ -93,8 +105,30 @@ def test_bad_descriptions_are_explained(lab, said, instead, message):
 
 def test_bad_files_are_explained(lab):
     lab.write_bytes(b"image: \xff")
-    with pytest.raises(ValueError, match=r"lab\.yaml is not a text in UTF-8"):
+    with pytest.raises(ValueError, match=r"lab\.yaml is not YAML, as a map of ROS is: "):
         read_map(lab)
-    lab.write_text(ABOUT)
-    with pytest.raises(ValueError, match="a cell is 0 pixels wide"):
-        read_map(lab, cell=0)
+    lab.write_text("[" * 10_000)
+    with pytest.raises(ValueError, match=r"lab\.yaml is not YAML, as a map of ROS is: "):
+        read_map(lab)
+    lab.write_text("lab.pgm")
+    with pytest.raises(ValueError, match="is not a map of ROS, which names its image by image: F"):
+        read_map(lab)
+
+
+@pytest.mark.parametrize("cell", [0, 4, 2**63, 10**30])
+def test_bad_cells_are_explained(lab, cell):
+    with pytest.raises(ValueError, match=f"a cell is {cell} pixels wide, "):
+        read_map(lab, cell=cell)
+
+
+@pytest.mark.parametrize("cell", [1.5, "2", None])
+def test_cells_of_other_types(lab, cell):
+    with pytest.raises(TypeError, match="pixels wide, expected a whole number"):
+        read_map(lab, cell=cell)
+
+
+def test_images_of_real_numbers(lab):
+    Image.fromarray(PIXELS.astype(np.float32)).save(lab.parent / "lab.pfm", format="PPM")
+    lab.write_text(ABOUT.replace("lab.pgm", "lab.pfm"))
+    with pytest.raises(ValueError, match=r"lab\.pfm is damaged: its pixels are real numbers"):
+        read_map(lab)

@@ -26,15 +26,20 @@ def test_blanks_are_free():
     own = from_text("#####\n#S  #\n# #G#\n#####\n")
     assert own.maze.tolist()[1:3] == [[0, 1, 1, 1, 0], [0, 1, 0, 1, 0]]
     assert (own.start, own.goal) == ((1, 1), (2, 3))
-    # At the end of a line they may be missing, and a line of them may be empty.
-    assert from_text("S  #\n\n #\n  #G").maze.tolist() == [
-        [1, 1, 1, 0],
-        [1, 1, 1, 1],
-        [1, 0, 1, 1],
-        [1, 1, 0, 1],
-    ]
-    with pytest.raises(ValueError, match="drawing of the map has more than 16,777,216 cells"):
-        from_text("# " + "#" * 10_000 + "\n#" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "maze"),
+    [
+        # A line goes on with those that an editor took away.
+        ("S  #\n\n #\n  #G", [[1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1]]),
+        # Those around the rest are cells, too; lines without any are not.
+        ("\n   \n # \n   \n\n", [[1, 1, 1], [1, 0, 1], [1, 1, 1]]),
+        (" #  \r\n#\r\n", [[1, 0, 1, 1], [0, 1, 1, 1]]),
+    ],
+)
+def test_lines_of_blanks(text, maze):
+    assert from_text(text).maze.tolist() == maze
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,11 @@ def test_blanks_are_free():
         ("..\n...", "line 2 of the map has 3 cells, the first has 2"),
         ("..\n.x", "unknown character 'x' in line 2, column 2 of the map: expected # "),
         ("S.\n.S", "a second S in line 2, column 2"),
+        ("##\n#\n##", "line 2 of the map has 1 cells, the first has 2"),
+        (".#.\n# #", "has dots and blanks for free cells: take one"),
+        (" #\n# \t", r"unknown character '\\t' in line 2, column 3 of the map"),
+        ("#.\n\x0c#.", r"unknown character '\\x0c' in line 2, column 1 of the map"),
+        ("# " + "#" * 10_000 + "\n#" * 10_000, "drawing of the map has more than 16,777,216 cells"),
     ],
 )
 def test_bad_drawings_are_explained(text, message):
@@ -100,8 +110,16 @@ def test_tables(text):
         ("a,b\n0,1", "character 'a' in line 1, column 1"),
         ("0,,1", "cell '' in line 1, column 2"),
         ("0,nan", "cell 'nan' in line 1, column 2"),
+        ("0_1,1", "cell '0_1' in line 1, column 1"),
     ],
 )
 def test_bad_tables_are_explained(text, message):
     with pytest.raises(ValueError, match=message):
         from_table(text)
+
+
+@pytest.mark.parametrize("read", [from_text, from_table])
+@pytest.mark.parametrize("text", [None, 3, ["###"], b"###"])
+def test_what_is_no_text(read, text):
+    with pytest.raises(TypeError, match=r"map is a .*, expected a str; read_map reads"):
+        read(text)
