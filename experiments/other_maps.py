@@ -28,9 +28,9 @@ from experiments.launch.exits import readable_errors, run_main
 from hvin_jax.planner import Planner
 from hvin_jax.planner_files import load_planner
 from hvin_jax.tasks import label_maps
-from hvin_jax.tasks.map_files import read_map, read_maps
+from hvin_jax.tasks.maps.files import read_map, read_maps
+from hvin_jax.tasks.maps.own_map import OwnMap
 from hvin_jax.tasks.measures import Scores, evaluate, start_states
-from hvin_jax.tasks.own_maps import OwnMap
 from hvin_jax.tasks.walls import walled
 from hvin_jax.training.results import git_commit
 

@@ -26,7 +26,7 @@ from hvin_jax.tasks.doom.engine import Engine, EngineError
 from hvin_jax.tasks.doom.levels import Look, draw_looks, write_levels
 from hvin_jax.tasks.doom.walking import Walk, walk
 from hvin_jax.tasks.generation import MazeLaw
-from hvin_jax.tasks.map_files import read_map
+from hvin_jax.tasks.maps.files import read_map
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.measures import farthest_start
 from hvin_jax.tasks.mechanisms import get_mechanism

@@ -11,7 +11,7 @@ from PIL import Image
 
 from hvin_jax import Planner, load_planner
 from hvin_jax.models import init_params, make_model
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.mechanisms import get_mechanism
 
 OWN = from_text("#######\n#S....#\n#.##..#\n#..#.G#\n#######")

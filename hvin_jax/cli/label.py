@@ -11,11 +11,11 @@ from hvin_jax.cli._parser import Parser, at_least, near_name
 from hvin_jax.tasks._npz import NpzReader
 from hvin_jax.tasks.files import save_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
-from hvin_jax.tasks.map_files import read_array, read_map, read_maps
+from hvin_jax.tasks.maps.files import read_array, read_map, read_maps
+from hvin_jax.tasks.maps.own_map import OwnMap
 from hvin_jax.tasks.maze_data import MazeSplits
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism
-from hvin_jax.tasks.own_maps import OwnMap
 
 _ABOUT = """\
 Makes a data set of maps of your own: finds shortest (or cheapest) paths and labels every state with

@@ -14,10 +14,10 @@ from hvin_jax.cli._parser import Parser, at_least
 from hvin_jax.plan import Plan
 from hvin_jax.planner import Planner, UnmeasuredWarning
 from hvin_jax.planner_files import load_planner, shipped_planners
-from hvin_jax.tasks.map_files import KINDS, read_array, read_map
-from hvin_jax.tasks.map_texts import from_text, to_text
+from hvin_jax.tasks.maps.files import KINDS, read_array, read_map
+from hvin_jax.tasks.maps.own_map import MOST_CELLS, OwnMap
+from hvin_jax.tasks.maps.texts import from_text, to_text
 from hvin_jax.tasks.mechanisms import MECHANISMS
-from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap
 
 # What a plan can be drawn to.
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")

@@ -16,11 +16,11 @@ from hvin_jax.planner import Planner, UnmeasuredWarning
 from hvin_jax.planner_files import load_planner, shipped_planners
 from hvin_jax.tasks._states import states_of
 from hvin_jax.tasks.generation import FAMILIES, MapLaw
-from hvin_jax.tasks.map_images import from_png
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.images import from_png
+from hvin_jax.tasks.maps.own_map import OwnMap
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.measures import farthest_start
 from hvin_jax.tasks.mechanisms import get_mechanism
-from hvin_jax.tasks.own_maps import OwnMap
 from hvin_jax.tasks.shortest_paths import shortest_paths
 from hvin_jax.thought import Thought
 

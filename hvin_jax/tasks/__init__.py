@@ -11,10 +11,11 @@ from hvin_jax.tasks.exact_mdp import conv_mdp, tabular_mdp
 from hvin_jax.tasks.files import load_mazes, save_mazes
 from hvin_jax.tasks.generation import FAMILIES, Law, MapLaw, MazeLaw, draw_mazes
 from hvin_jax.tasks.labelling import label_maps, split_mazes
-from hvin_jax.tasks.map_files import read_map
-from hvin_jax.tasks.map_images import from_png, to_png
-from hvin_jax.tasks.map_occupancy import from_ros
-from hvin_jax.tasks.map_texts import from_table, from_text, to_text
+from hvin_jax.tasks.maps.files import read_map
+from hvin_jax.tasks.maps.images import from_png, to_png
+from hvin_jax.tasks.maps.own_map import OwnMap, from_array
+from hvin_jax.tasks.maps.robots import from_ros
+from hvin_jax.tasks.maps.texts import from_table, from_text, to_text
 from hvin_jax.tasks.maze_data import (
     SPLITS,
     UNREACHABLE,
@@ -33,7 +34,6 @@ from hvin_jax.tasks.measures import (
     start_states,
 )
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism, transition_table
-from hvin_jax.tasks.own_maps import OwnMap, from_array
 from hvin_jax.tasks.rollouts import path_costs, path_lengths, path_of
 from hvin_jax.tasks.shortest_paths import label_mazes, shortest_paths
 from hvin_jax.tasks.symmetries import Symmetries, symmetries

@@ -10,10 +10,10 @@ from hvin_jax._memory import check_memory
 from hvin_jax.tasks._states import are_several, as_costs, as_maps, states_of
 from hvin_jax.tasks.datasets import bytes_of_maze, draw_goals
 from hvin_jax.tasks.generation.components import largest_components
+from hvin_jax.tasks.maps.own_map import OwnMap
 from hvin_jax.tasks.maze_data import MazeData, MazeSplits
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import Mechanism, get_mechanism, transition_table
-from hvin_jax.tasks.own_maps import OwnMap
 from hvin_jax.tasks.shortest_paths import label_mazes
 
 

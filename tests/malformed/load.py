@@ -10,7 +10,7 @@ from hvin_jax import load_planner
 from hvin_jax.report.runs import Run
 from hvin_jax.tasks import load_mazes
 from hvin_jax.tasks.doom.view_data import load_view_data
-from hvin_jax.tasks.map_files import read_map
+from hvin_jax.tasks.maps.files import read_map
 from hvin_jax.visual_planner import load_perception, load_visual_planner
 
 READERS = {

@@ -7,7 +7,7 @@ import pytest
 
 from hvin_jax.plan import Plan
 from hvin_jax.report.plans import plan_figure
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.mechanisms import get_mechanism
 from hvin_jax.tasks.rollouts import path_of
 from hvin_jax.tasks.shortest_paths import label_mazes

@@ -13,7 +13,7 @@ from PIL import Image
 from hvin_jax.tasks import _shapes, drawing
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.mechanisms import MECHANISMS
 
 WALL, FREE = np.array(to_rgb("#2b3440")), np.array(to_rgb("#faf8f3"))

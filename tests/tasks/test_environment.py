@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 
 from hvin_jax.tasks.environment import EnvState, MazeEnv
 from hvin_jax.tasks.gym_env import ID, GymMaze
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.maze_data import MazeSplits
 from hvin_jax.tasks.measures import start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism, transition_table

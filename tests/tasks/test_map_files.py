@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hvin_jax.tasks.map_files import read_map, read_maps
-from hvin_jax.tasks.map_images import to_png
-from hvin_jax.tasks.map_texts import from_text, to_text
-from hvin_jax.tasks.own_maps import from_array
+from hvin_jax.tasks.maps.files import read_map, read_maps
+from hvin_jax.tasks.maps.images import to_png
+from hvin_jax.tasks.maps.own_map import from_array
+from hvin_jax.tasks.maps.texts import from_text, to_text
 
 DRAWING = "#######\n#S..#.#\n#.#.#.#\n#.#..G#\n#######\n"
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hvin_jax.tasks.map_images import from_png
+from hvin_jax.tasks.maps.images import from_png
 
 
 def test_images_of_16_bits(tmp_path):

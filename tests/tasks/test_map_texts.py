@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hvin_jax.tasks.map_texts import from_table, from_text, to_text
+from hvin_jax.tasks.maps.texts import from_table, from_text, to_text
 
 DRAWING = "#######\n#S..#.#\n#.#.#.#\n#.#..G#\n#######\n"
 

@@ -4,7 +4,7 @@ import pytest
 
 from hvin_jax.tasks.datasets import make_mazes
 from hvin_jax.tasks.generation import MazeLaw
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.measures import SPL_RANGES, Scores, evaluate, one_start, start_states
 from hvin_jax.tasks.mechanisms import MECHANISMS

@@ -4,7 +4,7 @@ import maze_oracle
 import numpy as np
 import pytest
 
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.mechanisms import MECHANISMS, Mechanism, get_mechanism, step, transition_table
 from hvin_jax.tasks.rollouts import path_lengths
 from hvin_jax.tasks.shortest_paths import shortest_paths

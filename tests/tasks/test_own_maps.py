@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hvin_jax.tasks.own_maps import OwnMap, from_array
+from hvin_jax.tasks.maps.own_map import OwnMap, from_array
 
 
 def test_bad_arrays_are_explained():

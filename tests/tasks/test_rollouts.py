@@ -2,7 +2,7 @@ import maze_oracle
 import numpy as np
 import pytest
 
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.maze_data import UNREACHABLE
 from hvin_jax.tasks.mechanisms import MECHANISMS
 from hvin_jax.tasks.rollouts import BLOCK, path_lengths, path_of

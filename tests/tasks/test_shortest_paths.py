@@ -6,7 +6,7 @@ import maze_oracle
 import numpy as np
 import pytest
 
-from hvin_jax.tasks.map_texts import from_text
+from hvin_jax.tasks.maps.texts import from_text
 from hvin_jax.tasks.maze_data import UNREACHABLE, action_sets, goal_maps
 from hvin_jax.tasks.mechanisms import MECHANISMS
 from hvin_jax.tasks.shortest_paths import BLOCK, draw_labels, label_mazes, shortest_paths

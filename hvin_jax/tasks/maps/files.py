@@ -10,10 +10,10 @@ import numpy as np
 
 from hvin_jax._files import check_file
 from hvin_jax.tasks._npz import npy_header
-from hvin_jax.tasks.map_images import from_png
-from hvin_jax.tasks.map_occupancy import from_ros, image_of
-from hvin_jax.tasks.map_texts import from_table, from_text
-from hvin_jax.tasks.own_maps import OwnMap, check_cells, from_array
+from hvin_jax.tasks.maps.images import from_png
+from hvin_jax.tasks.maps.own_map import OwnMap, check_cells, from_array
+from hvin_jax.tasks.maps.robots import from_ros, image_of
+from hvin_jax.tasks.maps.texts import from_table, from_text
 
 # How files of maps end, and what they are.
 KINDS = {

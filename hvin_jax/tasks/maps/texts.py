@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hvin_jax.tasks.own_maps import Cell, OwnMap, check_cells
+from hvin_jax.tasks.maps.own_map import Cell, OwnMap, check_cells
 
 _DRAWN = "#. 123456789SG"
 _FREE, _WALLS = ".GS", "@OTW"

@@ -8,8 +8,8 @@ import numpy as np
 
 from hvin_jax._extras import needs
 from hvin_jax._files import check_file
-from hvin_jax.tasks.map_images import brightness, free_cells, read_image
-from hvin_jax.tasks.own_maps import OwnMap
+from hvin_jax.tasks.maps.images import brightness, free_cells, read_image
+from hvin_jax.tasks.maps.own_map import OwnMap
 
 _FORMATS = ("PPM", "PNG", "BMP")  # as map_saver writes them; that of .pgm is one of the first
 _LARGEST = 2**16  # bytes about an image

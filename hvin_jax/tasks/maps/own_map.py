@@ -1,8 +1,4 @@
-"""Maps of your own: what a map is, and one from an array.
-
-Texts are in `map_texts`, images in `map_images`, those of robots in `map_occupancy`; `map_files`
-reads them all.
-"""
+"""A map of your own: what it is, and one from an array."""
 
 import dataclasses
 

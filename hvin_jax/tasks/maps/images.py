@@ -11,7 +11,7 @@ import numpy as np
 
 from hvin_jax._extras import needs
 from hvin_jax._files import atomic_write, check_file
-from hvin_jax.tasks.own_maps import MOST_CELLS, OwnMap
+from hvin_jax.tasks.maps.own_map import MOST_CELLS, OwnMap
 
 # Levels up to here are black, from here on white; 205, unknown in maps of robots, is neither.
 _DARK, _LIGHT = 31, 224

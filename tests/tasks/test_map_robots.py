@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hvin_jax.tasks.map_files import read_map
+from hvin_jax.tasks.maps.files import read_map
 
 ABOUT = """\
 image: lab.pgm  # beside this file
