@@ -88,7 +88,7 @@ def test_a_cell_is_free_if_all_of_it_is(lab, cell):
         ("image: lab.pgm", "image:", "lab.yaml names no image"),
         ("negate: 0", "negate: 2", "negate is 2, expected 0 or 1"),
         ("negate: 0", "mode: raw", "mode is raw, expected trinary or scale"),
-        ("negate: 0", "mode: &a [1, *a]", "is not YAML|mode is a list, expected trinary or scale"),
+        ("negate: 0", "mode: &a [1, *a]", "mode is a list, expected trinary or scale"),
         ("negate: 0", " negate: 0", "is not YAML, as a map of ROS is: "),
         ("negate: 0", "#" * 70_000, "has more than 65,536 bytes"),
         ("0.65", "0.1", "free_thresh is above occupied_thresh"),
