@@ -103,14 +103,14 @@ def _run(arguments: argparse.Namespace) -> int:
             raise ValueError(f"--out={arguments.out} does not end in {' or '.join(_PICTURES)}")
         check_writable(arguments.out)
     planner = _planner(arguments, own_map)
-    if caution := planner.caution(own_map.maze.shape):
-        print(f"{arguments.parser.prog}: {caution}", file=sys.stderr)
     start = _state("start", arguments.start, own_map.start)
     several = arguments.goal is None and len(own_map.goals) > 1
     goal = own_map.goals if several else _state("goal", arguments.goal, own_map.goal)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnmeasuredWarning)
         plan: Plan = planner.plan(own_map.maze, goal, start, cost=own_map.cost)
+    if caution := planner.caution(own_map.maze.shape):
+        print(f"{arguments.parser.prog}: {caution}", file=sys.stderr)
     shown = OwnMap(own_map.maze, plan.start[:2], plan.goal[:2], own_map.cost)
     print(to_text(shown, path=None if plan.shortest is None else plan.path))
     print(f"{planner.name}: {plan.summary()}")
